@@ -81,8 +81,9 @@ pub fn fields(options: &LifelineOptions) -> Vec<usize> {
 }
 
 const UNIT: usize = 0;
-/// Of REQUEST_PARENT.
+/// Of REQUEST_PARENT, and of REQUEST_TRACE.
 const PARENT: usize = 1;
+const TRACE: usize = 1;
 const STREAM: usize = 1;
 const OFFSET: usize = 2;
 const BYTES: usize = 3;
@@ -108,6 +109,8 @@ pub struct Assembler<'i> {
     connects: Vec<(u32, u64)>,
     /// Units that were made for another one, with it.
     parents: Vec<(u32, u32)>,
+    /// Traces of others, with units that were made for a span of theirs.
+    traces: Vec<(u32, u32)>,
     /// Units of the application's own events, by number of their ids.
     own: Vec<bool>,
     until_ns: u64,
@@ -160,6 +163,7 @@ impl<'i> Assembler<'i> {
             owned: Vec::new(),
             connects: Vec::new(),
             parents: Vec::new(),
+            traces: Vec::new(),
             own: Vec::new(),
             until_ns: 0,
             rows: true,
@@ -184,6 +188,9 @@ impl<'i> Assembler<'i> {
             let number = first_row.unwrap_or(0).saturating_add(row as u32);
             match role.class {
                 EventClass::Elsewhere => {}
+                EventClass::Parent if table.keyword(row) == "REQUEST_TRACE" => {
+                    self.trace(table, row, &mut here)
+                }
                 EventClass::Parent => self.parent(table, row),
                 _ => self.event(table, row, role, at_ns, number, &mut here),
             }
@@ -195,6 +202,14 @@ impl<'i> Assembler<'i> {
         if let Some((child, parent)) = ids {
             let pair = (self.ids.number(child), self.ids.number(parent));
             self.parents.push(pair);
+        }
+    }
+
+    /// Spans of others have their trace as their unit.
+    fn trace(&mut self, table: &EventTable, row: usize, here: &mut AssemblerTableCache<'i>) {
+        let trace = self.id(table, row, TRACE, here);
+        if let Some(unit) = table.number(row, UNIT).filter(|_| trace != NO_ID) {
+            self.traces.push((trace, self.ids.number(unit)));
         }
     }
 

@@ -8,9 +8,9 @@
 
 mod pairs;
 
-use pairs::{HostPairExchanges, UnitSightings};
+use pairs::{HostPairExchanges, UnitSightings, fastest};
 use stackline_core::clock_offset::Offset;
-use stackline_core::trace_index::{ClockCorrection, Index};
+use stackline_core::trace_index::{ClockCorrection, ClockExchange, Index};
 use stackline_core::units;
 use stackline_events::EventTable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,13 +165,39 @@ fn verdict(pair: &HostPairExchanges) -> ClockVerdict {
             None => ClockVerdict::Fits,
         };
     }
+    clock_of(&pair.exchanges).map_or(ClockVerdict::Fits, |clock| {
+        ClockVerdict::Wrong(narrowed_by_parents(pair, clock))
+    })
+}
+
+fn clock_of(exchanges: &[ClockExchange]) -> Option<ClockCorrection> {
     let mut offset = Offset::default();
-    for exchange in pair.fastest(PARTS) {
+    for exchange in fastest(exchanges, PARTS) {
         offset.take(&exchange);
     }
-    offset
-        .clock()
-        .map_or(ClockVerdict::Fits, ClockVerdict::Wrong)
+    offset.clock()
+}
+
+/// The clock by spans and their parents where that is surer and agrees: parents that do not wait for their spans disagree.
+fn narrowed_by_parents(pair: &HostPairExchanges, clock: ClockCorrection) -> ClockCorrection {
+    let exchanges = pair.enclosed_by_parents();
+    let (Some(middle), true) = (
+        exchanges.get(exchanges.len() / 2),
+        exchanges.len() >= FEWEST,
+    ) else {
+        return clock;
+    };
+    let apart = |narrow: &ClockCorrection| {
+        let at_ns = |clock: &ClockCorrection| clock.reference_ns(middle.heard_ns);
+        at_ns(narrow).abs_diff(at_ns(&clock))
+    };
+    let narrow = clock_of(&exchanges).filter(|narrow| {
+        narrow
+            .error_ns
+            .zip(clock.error_ns)
+            .is_some_and(|(own, of_units)| own < of_units && apart(narrow) <= of_units)
+    });
+    narrow.unwrap_or(clock)
 }
 
 fn time(ns: u64) -> String {

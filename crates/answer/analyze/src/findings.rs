@@ -51,7 +51,7 @@ pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::rank;
-pub use requests::named::{NamedRequests, find_named_requests};
+pub use requests::named::{NamedRequests, find_named_requests, generalise_name};
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -87,6 +87,8 @@ pub const KINDS: &[FindingKind] = &[
     observed::full_link::KIND,
     observed::window::KIND,
     observed::loss::KIND,
+    observed::congestion::KIND,
+    observed::application::KIND,
     observed::quiet::KIND,
     calls::serial_round_trips::KIND,
     bulk::window_below_bdp::KIND,

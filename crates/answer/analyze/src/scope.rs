@@ -82,6 +82,12 @@ pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
             "unread data of its connections",
         ]);
     }
+    if has("QUIC_SENT") && !is_session(input) {
+        looked.extend([
+            "packets of QUIC that were lost",
+            "what held its senders back, where they log it",
+        ]);
+    }
     let (last, first) = looked.split_last()?;
     let looked = format!("{} and {last}", first.join(", "));
     let rest = match origin(input)? {

@@ -1,14 +1,20 @@
-//! Logs that servers write of their requests, in: a line a request, as nginx and Apache write them (NCSA's combined form, with nginx's
-//! `$request_time` and `$upstream_response_time` behind it or not), lines of JSON, spans of OTLP/JSON. And which line tells of which
+//! Logs that servers write of their requests, in: a line a request, as nginx, Apache and Traefik write them (NCSA's combined form, with
+//! times behind it or not), as haproxy and Envoy do, lines of JSON, spans of OTLP/JSON. And which line tells of which
 //! request of a capture: the one that has its method, path and status and whose end is near; where several could be meant, none is.
 
+mod entry;
+mod json_line;
 mod lines;
+mod times;
+mod units;
 
 use crate::ImportMistakes;
 use crate::capture::CapturedRequest;
 use crate::otlp::messages::{OtlpSpan, TracesData};
 use crate::otlp::shown;
-use lines::{of_json, of_ncsa};
+pub use entry::AccessLogEntry;
+use json_line::read_json_line;
+use lines::read_text_line;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::BTreeMap;
 
@@ -21,31 +27,6 @@ const REPORTED: usize = 5;
 /// Lines of one request that are looked at, at most.
 const MOST_NEAR: usize = Bound::Near.most();
 
-/// What a log says of a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccessLogEntry {
-    /// When, ns since 1970, and how long the moment is that this names.
-    pub at_ns: u64,
-    /// See `at_ns`.
-    pub resolution_ns: u64,
-    /// Whether that is its end; else it is its beginning or its end.
-    pub is_end: bool,
-    /// What was asked.
-    pub method: String,
-    /// See `method`; with its query where the log has that.
-    pub path: String,
-    /// What was answered.
-    pub status: String,
-    /// How long it took, as the server says.
-    pub took_ns: Option<u64>,
-    /// How long servers behind it took.
-    pub upstream_ns: Option<u64>,
-    /// How important it is, where that is said.
-    pub level: String,
-    /// All of it.
-    pub line: String,
-}
-
 /// What a log holds.
 #[derive(Clone, Debug, Default)]
 pub struct Entries {
@@ -57,6 +38,8 @@ pub struct Entries {
     pub lines: u64,
     /// What is none of its form.
     pub mistakes: ImportMistakes,
+    /// How many lines are none for which reason.
+    pub reasons: BTreeMap<&'static str, u64>,
     /// What was left out at bounds.
     pub left_out: LeftOut,
 }
@@ -78,9 +61,14 @@ pub fn read(bytes: &[u8]) -> Entries {
             match data {
                 Ok(data) => take_spans(&data, &mut read.entries),
                 Err(cause) => {
-                    let words =
-                        || format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause));
+                    let words = || {
+                        format!(
+                            "the rest is not OTLP/JSON: {}",
+                            crate::json_mistake(&cause, 0)
+                        )
+                    };
                     read.mistakes.add(REPORTED, words);
+                    *read.reasons.entry("no OTLP/JSON").or_default() += 1;
                     break;
                 }
             }
@@ -95,21 +83,17 @@ pub fn read(bytes: &[u8]) -> Entries {
         }
         read.lines += 1;
         match if text.starts_with('{') {
-            of_json(text, &mut read.left_out)
+            read_json_line(text, &mut read.left_out)
         } else {
-            of_ncsa(text)
+            read_text_line(text)
         } {
-            Some(entry) => read.entries.push(entry),
-            None => {
+            Ok(entry) => read.entries.push(entry),
+            Err(why) => {
                 // The line may hold anything, and what is said of it is kept.
-                let words = || {
-                    format!(
-                        "line {} tells of no request ({} bytes)",
-                        read.lines,
-                        line.len()
-                    )
-                };
+                let (number, bytes) = (read.lines, line.len());
+                let words = || format!("line {number} tells of no request: {why} ({bytes} bytes)");
                 read.mistakes.add(REPORTED, words);
+                *read.reasons.entry(why).or_default() += 1;
             }
         }
     }
@@ -153,6 +137,15 @@ fn take_spans(data: &TracesData, entries: &mut Vec<AccessLogEntry>) {
         })
     };
     entries.extend(spans.filter(|span| span.kind == SERVER).filter_map(entry));
+}
+
+/// Gives numbers without a unit the one by which they agree with the requests of a capture.
+pub fn settle_units(
+    entries: &mut [AccessLogEntry],
+    asked: &[CapturedRequest],
+    server: Option<&str>,
+) {
+    units::settle_units(entries, asked, server);
 }
 
 /// Which lines tell of which requests.

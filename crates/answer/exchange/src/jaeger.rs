@@ -85,13 +85,13 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
             Err(cause) if imported.table.is_empty() => {
                 return Err(Error::new(
                     "this is no JSON of Jaeger",
-                    crate::json_mistake(&cause),
+                    crate::json_mistake(&cause, 0),
                 ));
             }
             Err(cause) => {
                 imported.mistake(format!(
                     "the rest is no JSON of Jaeger: {}",
-                    crate::json_mistake(&cause)
+                    crate::json_mistake(&cause, 0)
                 ));
                 break;
             }
@@ -182,14 +182,18 @@ fn event(log: &JaegerLog, contents: bool) -> SpanEvent {
     }
 }
 
-/// An id in hexadecimal, of which leading zeroes may be left out; nothing when it is none.
+/// An id in hexadecimal, of which leading zeroes may be left out; nothing where there is none, a byte where it is something else.
 fn id(text: &str, bytes: usize) -> Vec<u8> {
+    if text.is_empty() {
+        return Vec::new();
+    }
     let fits =
         (1..=2 * bytes).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = fits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
-    number.map_or_else(Vec::new, |number| {
-        number.to_be_bytes()[16 - bytes..].to_vec()
-    })
+    number.map_or_else(
+        || vec![0],
+        |number| number.to_be_bytes()[16 - bytes..].to_vec(),
+    )
 }
 
 fn text(key: &str, value: &str) -> KeyValue {

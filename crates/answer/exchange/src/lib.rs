@@ -46,6 +46,8 @@ pub struct Imported {
     pub mistakes: ImportMistakes,
     /// What was left out at bounds.
     pub left_out: LeftOut,
+    /// Spans that name no trace.
+    pub without_ids: u64,
 }
 
 impl Imported {
@@ -84,15 +86,26 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Where JSON could not be read, and of what kind the mistake is. What the library says quotes values.
-pub(crate) fn json_mistake(cause: &serde_json::Error) -> String {
+/// Where JSON behind so many lines could not be read, and of what kind the mistake is. What the library says quotes values.
+pub(crate) fn json_mistake(cause: &serde_json::Error, lines: usize) -> String {
     let what = match cause.classify() {
         serde_json::error::Category::Io => "it cannot be read",
         serde_json::error::Category::Syntax => "it is no JSON",
         serde_json::error::Category::Data => "a value is of another kind",
         serde_json::error::Category::Eof => "it ends too early",
     };
-    format!("{what} at line {}, column {}", cause.line(), cause.column())
+    let line = lines + cause.line();
+    format!("{what} at line {line}, column {}", cause.column())
+}
+
+/// The byte at which it could not be read.
+pub(crate) fn json_mistake_place(bytes: &[u8], cause: &serde_json::Error) -> usize {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let before: usize = lines
+        .take(cause.line().saturating_sub(1))
+        .map(<[u8]>::len)
+        .sum();
+    (before + cause.column()).min(bytes.len())
 }
 
 /// The keyword of another program's event with that name, and its end (`_START`) where a span has two.

@@ -25,7 +25,7 @@ pub(crate) fn since_1970(
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000)
 }
 
-/// `2024-02-29T12:00:00.5Z` (RFC 3339), with `Z` or an offset such as `+01:00`.
+/// `2024-02-29T12:00:00.5Z` (RFC 3339), with `Z` or an offset such as `+01:00` or `+0100`.
 pub(crate) fn of_rfc3339(text: &str) -> Option<i128> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let zone = rest.find(['Z', 'z', '+', '-'])?;
@@ -39,7 +39,11 @@ fn offset_ns(zone: &str) -> Option<i128> {
     if matches!(zone, "Z" | "z") {
         return Some(0);
     }
-    let [hours, minutes] = numbers(zone.get(1..)?, ':')?;
+    let digits = zone.get(1..)?;
+    let [hours, minutes] = match digits.len() {
+        4 => numbers(&format!("{}:{}", digits.get(..2)?, digits.get(2..)?), ':')?,
+        _ => numbers(digits, ':')?,
+    };
     let ns = (hours * 60 + minutes) * 60_000_000_000;
     Some(if zone.starts_with('-') { -ns } else { ns })
 }

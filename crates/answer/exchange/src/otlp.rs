@@ -1,21 +1,21 @@
 //! OTLP (OpenTelemetry), as protobuf and as JSON, both ways.
 //!
-//! Out: a lifeline is a trace, what lies between two of its events is a span of the host where it ends, and each event is an
+//! Out: a lifeline is a trace, or of requests a part of the trace of the one that they were made for; what lies between two of its events is a span of the host where it ends, and each event is an
 //! event of the span that ends with it, with its data: so lines of any length stay below a collector's limit of 128 events
 //! a span, and what was written is read back event by event. In: each span is two events, `NAME_START` and `NAME_END`, with
 //! what happened in it between them; the unit is the trace, so spans of any instrumented program become lifelines.
 
+mod export;
 pub mod messages;
+mod request_spans;
 
-use crate::{Error, Imported};
-use messages::{
-    AnyValue, KeyValue, OtlpScope, OtlpSpan, OtlpStatus, Resource, ResourceSpans, ScopeSpans,
-    SpanEvent, TracesData,
-};
+pub use export::spans;
+
+use crate::{Error, Imported, json_mistake, json_mistake_place};
+use messages::{AnyValue, KeyValue, OtlpSpan, TracesData};
 use prost::Message;
-use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
+use stackline_events::EventValue;
 use stackline_events::table::FIELDS;
-use stackline_events::{EventTable, EventValue, catalogue};
 use stackline_redact::{attribute, foreign_names};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,46 +24,6 @@ use std::fmt::Write;
 const SCOPE: &str = "stackline";
 /// The attribute that says that an event of a span is one of ours, data field by data field.
 const DATA: &str = "stackline.data.";
-
-/// Lifelines as spans.
-#[must_use]
-pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
-    let mut by_host: BTreeMap<&str, Vec<OtlpSpan>> = BTreeMap::new();
-    for (number, line) in lifelines.lines.iter().enumerate() {
-        let passages = lifelines.passages_of(line);
-        let (Some(first), Some(last)) = (passages.first(), passages.last()) else {
-            continue;
-        };
-        let id = TraceId::of(&line.unit.to_string(), number as u64);
-        let root = root(&id, lifelines, line, [first, last], events);
-        by_host
-            .entry(host(lifelines, first))
-            .or_default()
-            .push(root);
-        for (index, pair) in passages.windows(2).enumerate() {
-            let span = segment(&id, lifelines, index, [&pair[0], &pair[1]], events);
-            by_host
-                .entry(host(lifelines, &pair[1]))
-                .or_default()
-                .push(span);
-        }
-    }
-    let resource_spans = by_host.into_iter().map(|(host, spans)| ResourceSpans {
-        resource: Some(Resource {
-            attributes: vec![text("host.name", host), text("service.name", SCOPE)],
-        }),
-        scope_spans: vec![ScopeSpans {
-            scope: Some(OtlpScope {
-                name: SCOPE.to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-            }),
-            spans,
-        }],
-    });
-    TracesData {
-        resource_spans: resource_spans.collect(),
-    }
-}
 
 /// As protobuf.
 #[must_use]
@@ -79,14 +39,14 @@ pub fn json(data: &TracesData) -> Result<String, Error> {
     serde_json::to_string(data).map_err(|cause| Error::new("the spans cannot be written", cause))
 }
 
-/// Reads either form: JSON begins with a brace, one object a line. Of names and attributes `stackline-redact` says what is kept, or
+/// Reads either form: JSON begins with a brace or a bracket; objects follow one another, mostly one a line. Of names and attributes `stackline-redact` says what is kept, or
 /// all of them where `contents` are asked for.
 ///
 /// # Errors
 /// When it is neither.
 pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if begins == Some(&b'{') {
+    if matches!(begins, Some(b'{' | b'[')) {
         read_json(bytes, contents)
     } else {
         read_protobuf(bytes, contents)
@@ -101,50 +61,40 @@ fn read_protobuf(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     Ok(imported)
 }
 
+/// Objects one after the other, or an array of them. Of what cannot be read the next line that begins an object is the end.
 fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
+    let refused = |mistake: &str| Error::new("this is no OTLP/JSON", mistake);
     let mut imported = Imported::default();
-    for data in serde_json::Deserializer::from_slice(bytes).into_iter::<TracesData>() {
-        match data {
-            Ok(data) => import(&data, contents, &mut imported),
-            Err(cause) if imported.table.is_empty() => {
-                return Err(Error::new(
-                    "this is no OTLP/JSON",
-                    crate::json_mistake(&cause),
-                ));
-            }
-            // What cannot be read cannot be passed over: where it ends is not known.
-            Err(cause) => {
-                imported.mistake(format!(
-                    "the rest is not OTLP/JSON: {}",
-                    crate::json_mistake(&cause)
-                ));
-                break;
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        let all: Vec<TracesData> =
+            serde_json::from_slice(bytes).map_err(|cause| refused(&json_mistake(&cause, 0)))?;
+        all.iter()
+            .for_each(|data| import(data, contents, &mut imported));
+        return Ok(imported);
+    }
+    let (mut first_mistake, mut from) = (None, 0);
+    while from < bytes.len() {
+        let mut failed = None;
+        for data in serde_json::Deserializer::from_slice(&bytes[from..]).into_iter::<TracesData>() {
+            match data {
+                Ok(data) => import(&data, contents, &mut imported),
+                Err(cause) => failed = Some(cause),
             }
         }
+        let Some(cause) = failed else { break };
+        let lines = bytes[..from].iter().filter(|byte| **byte == b'\n').count();
+        let mistake = json_mistake(&cause, lines);
+        imported.mistake(format!("an object is not OTLP/JSON: {mistake}"));
+        first_mistake.get_or_insert(mistake);
+        // An object that was cut is wrong where the next begins.
+        let place = from + json_mistake_place(&bytes[from..], &cause);
+        let wrong = place.saturating_sub(2).max(from + 1);
+        let next = bytes[wrong..].windows(2).position(|two| two == b"\n{");
+        from = next.map_or(bytes.len(), |next| wrong + next + 1);
     }
-    Ok(imported)
-}
-
-/// The ids of a lifeline's trace and spans: the unit's number, or a hash of its name, and which line it is.
-struct TraceId {
-    trace: [u8; 16],
-}
-
-impl TraceId {
-    fn of(unit: &str, line: u64) -> Self {
-        let unit = unit.parse().unwrap_or_else(|_| fnv(unit.as_bytes()));
-        let mut trace = [0; 16];
-        // No id is all zeroes.
-        trace[..8].copy_from_slice(&(line + 1).to_be_bytes());
-        trace[8..].copy_from_slice(&unit.to_be_bytes());
-        Self { trace }
-    }
-
-    /// The root is span 0, segment `n` is span `n + 1`; spans of different traces differ too.
-    fn span(&self, index: u64) -> Vec<u8> {
-        let mut seed = self.trace.to_vec();
-        seed.extend(index.to_be_bytes());
-        fnv(&seed).max(1).to_be_bytes().to_vec()
+    match first_mistake {
+        Some(mistake) if imported.table.is_empty() => Err(refused(&mistake)),
+        _ => Ok(imported),
     }
 }
 
@@ -161,155 +111,6 @@ pub(crate) fn hex_of(bytes: &[u8]) -> String {
         text
     })
 }
-
-fn host<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
-    lifelines
-        .points
-        .get(passage.point as usize)
-        .map_or("", |point| &point.host)
-}
-
-fn keyword<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
-    lifelines
-        .points
-        .get(passage.point as usize)
-        .map_or("", |point| &point.keyword)
-}
-
-fn root(
-    id: &TraceId,
-    lifelines: &Lifelines,
-    line: &Lifeline,
-    ends: [&LifelinePassage; 2],
-    events: &EventTable,
-) -> OtlpSpan {
-    let [first, last] = ends;
-    let (outcome, well) = outcome(line.outcome);
-    let mut attributes = vec![
-        text("stackline.unit", &line.unit.to_string()),
-        text("stackline.outcome", outcome),
-    ];
-    attributes.extend(
-        line.bytes
-            .map(|bytes| number("stackline.bytes", bytes as i64)),
-    );
-    attributes.extend(
-        line.flow
-            .map(|flow| number("stackline.flow", i64::from(flow))),
-    );
-    attributes.push(number(
-        "stackline.clock_error_ns",
-        lifelines.clock_error_ns as i64,
-    ));
-    OtlpSpan {
-        trace_id: id.trace.to_vec(),
-        span_id: id.span(0),
-        name: format!("unit {}", line.unit),
-        kind: 1,
-        start_time_unix_nano: first.at_ns,
-        end_time_unix_nano: last.at_ns,
-        attributes,
-        events: vec![event(lifelines, first, events)],
-        status: Some(OtlpStatus {
-            message: if well {
-                String::new()
-            } else {
-                outcome.to_owned()
-            },
-            code: if well { 1 } else { 2 },
-        }),
-        ..OtlpSpan::default()
-    }
-}
-
-const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
-    match outcome {
-        LifelineOutcome::Complete => ("complete", true),
-        LifelineOutcome::CacheHit => ("cache hit", true),
-        LifelineOutcome::Retried { .. } => ("retried", true),
-        LifelineOutcome::Flushed { .. } => ("flushed", false),
-        LifelineOutcome::NeverArrived { .. } => ("never arrived", false),
-        LifelineOutcome::Headless { .. } => ("headless", false),
-        LifelineOutcome::Unfinished { .. } => ("unfinished", true),
-    }
-}
-
-fn segment(
-    id: &TraceId,
-    lifelines: &Lifelines,
-    index: usize,
-    ends: [&LifelinePassage; 2],
-    events: &EventTable,
-) -> OtlpSpan {
-    let [from, to] = ends;
-    OtlpSpan {
-        trace_id: id.trace.to_vec(),
-        span_id: id.span(index as u64 + 1),
-        parent_span_id: id.span(0),
-        name: format!("{} -> {}", keyword(lifelines, from), keyword(lifelines, to)),
-        kind: 1,
-        start_time_unix_nano: from.at_ns,
-        end_time_unix_nano: to.at_ns,
-        attributes: vec![text("stackline.from_host", host(lifelines, from))],
-        events: vec![event(lifelines, to, events)],
-        ..OtlpSpan::default()
-    }
-}
-
-fn event(lifelines: &Lifelines, passage: &LifelinePassage, events: &EventTable) -> SpanEvent {
-    let row = passage.row as usize;
-    let fields = if row < events.len() {
-        0..events.data.len()
-    } else {
-        0..0
-    };
-    let numbered = |field: usize| {
-        let name = format!("{DATA}{field}");
-        match events.value(row, field) {
-            EventValue::Absent => None,
-            EventValue::Number(value) => Some(number(&name, value)),
-            EventValue::Text(value) => Some(text(&name, value)),
-        }
-    };
-    let mut attributes: Vec<KeyValue> = fields.filter_map(numbered).collect();
-    if let Some(entry) = catalogue::find(keyword(lifelines, passage)) {
-        // Names for people; the data above are exact.
-        let named = |(field, name): (usize, &&str)| match events.value(row, field) {
-            EventValue::Number(value) => Some(number(name, value)),
-            EventValue::Text(value) => Some(text(name, value)),
-            EventValue::Absent => None,
-        };
-        attributes.extend(entry.data.iter().enumerate().filter_map(named));
-    }
-    SpanEvent {
-        time_unix_nano: passage.at_ns,
-        name: keyword(lifelines, passage).to_owned(),
-        attributes,
-    }
-}
-
-fn text(key: &str, value: &str) -> KeyValue {
-    let value = AnyValue {
-        string_value: Some(value.to_owned()),
-        ..AnyValue::default()
-    };
-    KeyValue {
-        key: key.to_owned(),
-        value: Some(value),
-    }
-}
-
-fn number(key: &str, value: i64) -> KeyValue {
-    KeyValue {
-        key: key.to_owned(),
-        value: Some(AnyValue {
-            int_value: Some(value),
-            ..AnyValue::default()
-        }),
-    }
-}
-
-// --- in ---
 
 pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported) {
     for resource in &data.resource_spans {
@@ -375,14 +176,14 @@ fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     }
 }
 
-/// Whether a span belongs to a trace and its times can be kept.
+/// Whether a span names a trace, or none, and its times can be kept.
 fn has_trace_and_times(span: &OtlpSpan) -> bool {
     let times = [span.start_time_unix_nano, span.end_time_unix_nano];
     let late = times
         .into_iter()
         .chain(span.events.iter().map(|event| event.time_unix_nano))
         .any(|at| i64::try_from(at).is_err());
-    span.trace_id.len() == 16 && !late && times[1] >= times[0]
+    matches!(span.trace_id.len(), 0 | 16) && !late && times[1] >= times[0]
 }
 
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
@@ -407,7 +208,8 @@ fn import_span(
         ));
         return;
     }
-    let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));
+    let ids = ids_of(span, host);
+    imported.without_ids += u64::from(span.trace_id.is_empty());
     let said = |key: &str| {
         span.attributes
             .iter()
@@ -453,6 +255,25 @@ fn import_span(
         );
     }
     put((&span_name, "_END"), span.end_time_unix_nano, &[]);
+}
+
+/// The trace, the span and its parent, in digits; what is too short to be an id is none.
+fn ids_of(span: &OtlpSpan, host: &str) -> [String; 3] {
+    let mut ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| match id.len() {
+        8.. => hex_of(id),
+        _ => String::new(),
+    });
+    if span.trace_id.is_empty() {
+        ids[0] = unit_without_trace(span, host);
+    }
+    ids
+}
+
+/// The unit of a span without a trace: its own, which no other span's is.
+fn unit_without_trace(span: &OtlpSpan, host: &str) -> String {
+    let times = [span.start_time_unix_nano, span.end_time_unix_nano].map(u64::to_be_bytes);
+    let named = [host.as_bytes(), &[0], span.name.as_bytes(), &[0]].concat();
+    format!("span-{:016x}", fnv(&[named, times.concat()].concat()))
 }
 
 pub(crate) fn shown(attribute: &KeyValue) -> Option<String> {

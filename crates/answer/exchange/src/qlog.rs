@@ -1,59 +1,84 @@
-//! qlog (draft-ietf-quic-qlog-main-schema): what a QUIC stack, such as quinn, logs of itself, as JSON or JSON-SEQ (RFC 7464).
+//! qlog (draft-ietf-quic-qlog-main-schema): what a QUIC stack, such as quinn, logs of itself, in any of its drafts: one document, records
+//! behind separators (RFC 7464) or in lines.
 //!
 //! Packets sent, received and lost become `QUIC_*` events, one for each stream frame they carry, with its stream and byte
-//! range; everything else becomes an event of its own name with its data as JSON. Times relative to a reference become ns
-//! since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at best.
+//! range; figures of the sender become `QUIC_INFO` too; everything else becomes an event of its own name with its data as JSON. Times
+//! relative to a reference become ns since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at
+//! best. Of a document that was cut short the whole events are read.
+
+mod framing;
+mod packets;
+mod sender;
+mod values;
 
 use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
+use packets::QlogPacket;
+use sender::QlogSender;
 use serde_json::Value as Json;
 use stackline_dissect::left_out::Bound;
 use stackline_events::EventValue;
 use stackline_redact::{LEFT_OUT, foreign_names, qlog as kept};
+use values::{nanoseconds, number_of};
 
-/// Begins a record of JSON-SEQ.
-const SEPARATOR: u8 = 0x1e;
 /// As many bytes of an event's data are kept as JSON.
 const LONGEST_DATA: usize = Bound::Data.most();
+const MS: i64 = 1_000_000;
 
-/// Reads a file. `host` is whose log it is; without one the vantage point's name. Of events' data `stackline-redact` says what is
-/// kept, or all where `contents` are asked for.
+/// Reads a file. `host` is whose log it is; without one the vantage point's name and side. Of events' data `stackline-redact` says what
+/// is kept, or all where `contents` are asked for.
 ///
 /// # Errors
 /// When it is no qlog.
 pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
-    if bytes.contains(&SEPARATOR) {
-        read_sequence(bytes, host, contents, &mut imported)?;
-    } else {
-        let log: Json =
-            serde_json::from_slice(bytes).map_err(|cause| Error::new("this is no qlog", cause))?;
-        let traces = log["traces"]
-            .as_array()
-            .ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
-        for trace in traces {
-            let mut reader = QlogTraceReader::of(trace, host, contents);
-            for event in trace["events"].as_array().into_iter().flatten() {
-                reader.event(event, &mut imported);
-            }
+    match framing::find_separator(bytes) {
+        Some(separator) => {
+            let records = framing::records(bytes, separator);
+            read_sequence(records, host, contents, &mut imported)?;
         }
+        None => read_document(bytes, host, contents, &mut imported)?,
     }
     Ok(imported)
 }
 
-/// The first record says what the file is, each further one is an event. One that was cut off is a mistake and no more.
-fn read_sequence(
+/// All traces of a document.
+fn read_document(
     bytes: &[u8],
     host: Option<&str>,
     contents: bool,
     imported: &mut Imported,
 ) -> Result<(), Error> {
-    let mut records = bytes
-        .split(|byte| *byte == SEPARATOR)
-        .filter(|record| !record.trim_ascii().is_empty());
-    let first = records.next().unwrap_or_default();
-    let header: Json =
-        serde_json::from_slice(first).map_err(|cause| Error::new("this is no qlog", cause))?;
-    if header.get("qlog_version").is_none() && header.get("file_schema").is_none() {
+    let log = serde_json::from_slice(bytes).or_else(|cause: serde_json::Error| {
+        let mistake = json_mistake(&cause, 0);
+        let whole = framing::whole_part(bytes, &cause)
+            .ok_or_else(|| Error::new("this is no qlog", &mistake))?;
+        imported.mistake(format!("the rest, behind the last whole event: {mistake}"));
+        Ok(whole)
+    });
+    let log: Json = log?;
+    let traces = log["traces"]
+        .as_array()
+        .ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
+    for trace in traces {
+        let mut reader = QlogTraceReader::of(trace, host, contents);
+        for event in trace["events"].as_array().into_iter().flatten() {
+            reader.read_event(event, imported);
+        }
+        reader.finish(imported);
+    }
+    Ok(())
+}
+
+/// The first record says what the file is, each further one is an event. One that was cut off is a mistake and no more.
+fn read_sequence<'b>(
+    mut records: impl Iterator<Item = &'b [u8]>,
+    host: Option<&str>,
+    contents: bool,
+    imported: &mut Imported,
+) -> Result<(), Error> {
+    let header: Json = serde_json::from_slice(records.next().unwrap_or_default())
+        .map_err(|cause| Error::new("this is no qlog", json_mistake(&cause, 0)))?;
+    if !framing::is_header(&header) {
         return Err(Error::new(
             "this is no qlog",
             "its first record has neither qlog_version nor file_schema",
@@ -62,150 +87,182 @@ fn read_sequence(
     let mut reader = QlogTraceReader::of(&header["trace"], host, contents);
     for record in records {
         match serde_json::from_slice(record) {
-            Ok(event) => reader.event(&event, imported),
-            Err(cause) => imported.mistake(format!("a record: {}", json_mistake(&cause))),
+            Ok(event) => reader.read_event(&event, imported),
+            Err(cause) => imported.mistake(format!("a record: {}", json_mistake(&cause, 0))),
         }
     }
+    reader.finish(imported);
     Ok(())
+}
+
+/// One event, however its draft writes it.
+struct QlogEvent<'j> {
+    time: f64,
+    name: String,
+    data: &'j Json,
+    trigger: Option<&'j str>,
+    group: Option<&'j str>,
 }
 
 /// One trace: whose it is and what its times count from.
 struct QlogTraceReader {
     host: String,
     reference_ns: i128,
+    /// Whether the reference is the moment of the first event, whatever its time is.
+    begins_at_reference: bool,
     /// Whether each time counts from the one before.
     deltas: bool,
-    latest_ms: f64,
+    /// The unit of times, ns.
+    unit_ns: i64,
+    /// What the places of events that are arrays hold (drafts 0 and 1).
+    columns: Vec<String>,
+    latest: Option<f64>,
     group: Option<String>,
+    sender: QlogSender,
     contents: bool,
 }
 
 impl QlogTraceReader {
     fn of(trace: &Json, host: Option<&str>, contents: bool) -> Self {
-        let point = &trace["vantage_point"];
-        let named = host
-            .or_else(|| point["name"].as_str())
-            .or_else(|| point["type"].as_str());
         let common = &trace["common_fields"];
-        // Drafts up to 8 have a number of ms, later ones an object with a text.
-        let reference = &common["reference_time"];
-        let reference_ns = reference
-            .as_f64()
-            .and_then(nanoseconds)
-            .or_else(|| wall_ns(reference))
-            .unwrap_or(0);
+        let columns: Vec<String> = trace["event_fields"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|field| field.as_str().unwrap_or_default().to_lowercase())
+            .collect();
+        let unit = trace["configuration"]["time_units"].as_str();
+        let unit_ns = match unit.unwrap_or_default() {
+            "us" => 1000,
+            "ns" => 1,
+            _ => MS,
+        };
         let format = common["time_format"].as_str().unwrap_or_default();
-        let deltas = matches!(format, "delta" | "relative_to_previous_event");
-        let group = common["group_id"]
-            .as_str()
-            .or_else(|| common["ODCID"].as_str())
+        let deltas = matches!(format, "delta" | "relative_to_previous_event")
+            || columns.iter().any(|column| column == "delta_time");
+        let group = ["group_id", "ODCID", "dcid"]
+            .iter()
+            .find_map(|name| common[*name].as_str())
             .map(str::to_owned);
-        let host = named
-            .filter(|name| !name.is_empty())
-            .unwrap_or("quic")
-            .to_owned();
+        let reference = &common["reference_time"];
+        let is_unknown = reference["epoch"].as_str() == Some("unknown");
         Self {
-            host,
-            reference_ns,
+            host: host.map_or_else(|| name_host(&trace["vantage_point"]), str::to_owned),
+            reference_ns: reference_ns(reference, unit_ns).unwrap_or(0),
+            begins_at_reference: is_unknown && !deltas,
             deltas,
-            latest_ms: 0.0,
+            unit_ns,
+            columns,
+            latest: None,
             group,
+            sender: QlogSender::default(),
             contents,
         }
     }
 
-    fn event(&mut self, event: &Json, imported: &mut Imported) {
-        let (Some(time), Some(name)) = (event["time"].as_f64(), event["name"].as_str()) else {
+    /// An event as an object, or as an array in the order of the trace's columns.
+    fn event_of<'j>(&self, event: &'j Json) -> Option<QlogEvent<'j>> {
+        let field = |names: &[&str]| match event {
+            Json::Array(values) => self
+                .columns
+                .iter()
+                .position(|column| names.contains(&&column[..]))
+                .and_then(|at| values.get(at)),
+            _ => values::first_of(event, names),
+        };
+        let text = |names: &[&str]| field(names).and_then(Json::as_str);
+        let name = match text(&["name"]) {
+            Some(name) => name.to_owned(),
+            None => {
+                let name = text(&["event", "event_type", "type"])?;
+                let category = text(&["category"]).unwrap_or("quic");
+                format!("{category}:{name}").to_lowercase()
+            }
+        };
+        Some(QlogEvent {
+            time: field(&["time", "relative_time", "delta_time"]).and_then(number_of)?,
+            name,
+            data: field(&["data"]).unwrap_or(&Json::Null),
+            trigger: text(&["trigger"]),
+            group: text(&["group_id", "odcid"]),
+        })
+    }
+
+    fn read_event(&mut self, event: &Json, imported: &mut Imported) {
+        let Some(event) = self.event_of(event) else {
             imported.mistake("an event has no time or no name".to_owned());
             return;
         };
-        let name = &if self.contents {
-            name.to_owned()
-        } else {
-            foreign_names::redact_foreign_name(name)
-        };
-        self.latest_ms = if self.deltas {
-            self.latest_ms + time
-        } else {
-            time
-        };
-        let Some(at_ns) = self.at_ns() else {
+        let name = &self.shown(&event.name);
+        let Some(at_ns) = self.time_of(event.time) else {
             imported.mistake(format!(
-                "{name} has {time} ms as its time, which is not one"
+                "{name} has {} ms as its time, which is not one",
+                event.time
             ));
             return;
         };
-        let short = name.rsplit(':').next().unwrap_or(name);
-        match short {
-            "packet_sent" => self.packet("QUIC_SENT", at_ns, &event["data"], imported),
-            "packet_received" => self.packet("QUIC_RECEIVED", at_ns, &event["data"], imported),
-            "packet_lost" => self.packet("QUIC_LOST", at_ns, &event["data"], imported),
-            _ => self.other(name, at_ns, &event["data"], imported),
-        }
-    }
-
-    fn at_ns(&self) -> Option<u64> {
-        u64::try_from(self.reference_ns + nanoseconds(self.latest_ms)?).ok()
-    }
-
-    fn packet(&self, keyword: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
-        let header = &data["header"];
-        let shown = |kind: &str| {
-            if self.contents {
-                kind.to_owned()
-            } else {
-                foreign_names::redact_foreign_name(kind)
+        self.sender.pass(at_ns);
+        match event.name.rsplit([':', '.']).next().unwrap_or_default() {
+            "packet_sent" => self.packet("QUIC_SENT", at_ns, &event, imported),
+            "packet_received" => self.packet("QUIC_RECEIVED", at_ns, &event, imported),
+            "packet_lost" => self.packet("QUIC_LOST", at_ns, &event, imported),
+            "metrics_updated"
+            | "recovery_metrics_updated"
+            | "metric_update"
+            | "congestion_metric_update" => {
+                self.sender.take_figures(event.data, self.unit_ns);
+                self.sender.report(&self.host, at_ns, &mut imported.table);
+                self.other(name, at_ns, &event, imported);
             }
-        };
-        let number = EventValue::from(header["packet_number"].as_u64());
-        let kind = header["packet_type"]
-            .as_str()
-            .or_else(|| data["trigger"].as_str())
-            .unwrap_or_default();
-        let kind = if keyword == "QUIC_LOST" {
-            data["trigger"].as_str().unwrap_or(kind)
-        } else {
-            kind
-        };
-        let kind = &shown(kind)[..];
-        let frames = data["frames"].as_array().into_iter().flatten();
-        let mut carried = false;
-        for frame in frames.filter(|frame| frame["frame_type"].as_str() == Some("stream")) {
-            carried = true;
-            let field = |name: &str| EventValue::from(frame[name].as_u64());
-            let bytes = frame["length"]
-                .as_u64()
-                .or_else(|| frame["raw"]["payload_length"].as_u64());
-            let range = [
-                EventValue::Absent,
-                field("stream_id"),
-                field("offset"),
-                EventValue::from(bytes),
-            ];
-            imported.table.push(
-                keyword,
-                &self.host,
-                at_ns,
-                &[&range[..], &[number, EventValue::from(kind)]].concat(),
-            );
-        }
-        if !carried {
-            let bytes = EventValue::from(data["raw"]["length"].as_u64());
-            let values = [
-                EventValue::Absent,
-                EventValue::Absent,
-                EventValue::Absent,
-                bytes,
-                number,
-                EventValue::from(kind),
-            ];
-            imported.table.push(keyword, &self.host, at_ns, &values);
+            "congestion_state_updated" => {
+                self.sender.take_state(event.data);
+                self.other(name, at_ns, &event, imported);
+            }
+            _ => self.other(name, at_ns, &event, imported),
         }
     }
 
-    fn other(&self, name: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
+    /// A name of somebody's, as it may be kept.
+    fn shown(&self, name: &str) -> String {
+        match self.contents {
+            true => name.to_owned(),
+            false => foreign_names::redact_foreign_name(name),
+        }
+    }
+
+    fn time_of(&mut self, time: f64) -> Option<u64> {
+        let (first, before) = (self.latest.is_none(), self.latest.unwrap_or(0.0));
+        let time = if self.deltas { before + time } else { time };
+        let since_ns = nanoseconds(time, self.unit_ns)?;
+        if first && self.begins_at_reference {
+            self.reference_ns -= since_ns;
+        }
+        self.latest = Some(time);
+        u64::try_from(self.reference_ns + since_ns).ok()
+    }
+
+    fn packet(
+        &mut self,
+        keyword: &'static str,
+        at_ns: u64,
+        event: &QlogEvent<'_>,
+        imported: &mut Imported,
+    ) {
+        let packet = QlogPacket::of(keyword, event.data, event.trigger);
+        match keyword {
+            "QUIC_LOST" => self.sender.lose_packet(),
+            _ => {
+                let is_sent = keyword == "QUIC_SENT";
+                self.sender.take_frames(packet.frames, is_sent, at_ns);
+            }
+        }
+        let kind = self.shown(packet.kind);
+        packet.push(&self.host, at_ns, &kind, &mut imported.table);
+    }
+
+    fn other(&self, name: &str, at_ns: u64, event: &QlogEvent<'_>, imported: &mut Imported) {
         let keyword = keyword_of_others(&["QLOG", name], "", &mut imported.left_out);
-        let mut text = match data {
+        let mut text = match event.data {
             Json::Null => String::new(),
             data if self.contents => data.to_string(),
             data => harmless("", data, false).to_string(),
@@ -219,11 +276,50 @@ impl QlogTraceReader {
             EventValue::Absent,
             EventValue::Absent,
             EventValue::Absent,
-            EventValue::from(self.group.as_ref()),
+            EventValue::from(event.group.or(self.group.as_deref())),
             EventValue::from(&text),
         ];
         imported.table.push(&keyword, &self.host, at_ns, &values);
     }
+
+    /// What the sender did since its last figures.
+    fn finish(&mut self, imported: &mut Imported) {
+        if self.sender.has_unreported() {
+            let at_ns = self.sender.until_ns();
+            self.sender.report(&self.host, at_ns, &mut imported.table);
+        }
+    }
+}
+
+/// The host of a vantage point: its name and its side, as both ends of a connection may be called after one library.
+fn name_host(point: &Json) -> String {
+    let text = |field: &str| {
+        point[field]
+            .as_str()
+            .filter(|text| !text.is_empty() && *text != "unknown")
+    };
+    match (text("name"), text("type")) {
+        (Some(name), Some(side)) if !name.to_lowercase().contains(side) => format!("{name}-{side}"),
+        (Some(name), _) => name.to_owned(),
+        (None, Some(side)) => side.to_owned(),
+        (None, None) => "quic".to_owned(),
+    }
+}
+
+/// What times count from, ns since 1970: a number of units, as drafts up to 8 have it, or an object with texts. A number that is as
+/// large as ms since 1970 are is of ms, whatever the unit of times is.
+fn reference_ns(reference: &Json, unit_ns: i64) -> Option<i128> {
+    const LIKE_MS: std::ops::Range<f64> = 1e12..1e14;
+    if let Some(number) = number_of(reference) {
+        let unit_ns = if LIKE_MS.contains(&number) {
+            MS
+        } else {
+            unit_ns
+        };
+        return nanoseconds(number, unit_ns);
+    }
+    let moment = |field: &str| moment::of_rfc3339(reference[field].as_str()?);
+    moment("epoch").or_else(|| moment("wall_clock_time"))
 }
 
 /// Data without what may be a secret; `hidden`: what they are in is left out, but for numbers that say how long something is.
@@ -245,21 +341,10 @@ fn harmless(field: &str, data: &Json, hidden: bool) -> Json {
             .map(|value| harmless(field, value, false))
             .collect(),
         Json::String(text) if !hidden => kept::redact_field(field, text).into(),
+        Json::String(text) if kept::is_state(text) => text.clone().into(),
         Json::Array(_) | Json::String(_) | Json::Number(_) if hidden => LEFT_OUT.to_string().into(),
         other => other.clone(),
     }
-}
-
-/// ms as ns; the whole ones exactly.
-#[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
-fn nanoseconds(ms: f64) -> Option<i128> {
-    let in_range = ms.is_finite() && ms.abs() < 1e13;
-    in_range.then(|| (ms.trunc() as i128) * 1_000_000 + (ms.fract() * 1e6).round() as i128)
-}
-
-/// `{"wall_clock_time": "2026-01-02T03:04:05.678Z"}` in ns since 1970.
-fn wall_ns(reference: &Json) -> Option<i128> {
-    moment::of_rfc3339(reference["wall_clock_time"].as_str()?)
 }
 
 #[cfg(test)]

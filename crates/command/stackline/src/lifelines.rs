@@ -20,6 +20,14 @@ use stackline_runs::events::{EventColumnSelection as Columns, read_batches, read
 use std::fs;
 use std::path::Path;
 
+/// What a run of QUIC logs has in place of lifelines.
+const LOGS_OF_QUIC: &str = "\
+Logs of QUIC name packets and streams, and no unit that both ends share.
+`stackline diagnose` says what of them was lost and what held senders back;
+`stackline report --monitor cwnd_bytes --svg FILE` draws the window over time,
+and so in_flight_bytes and rtt_ns.
+";
+
 /// Shows the lifelines of a run.
 pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     let run = StoredRun::open_events(&flags.run)?;
@@ -70,6 +78,10 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
         let mut texts = Vec::new();
         if !made.lines.is_empty() || connections.is_empty() {
             texts.push(stackline_report::lifelines(&shown));
+        }
+        let logs_quic = |index: &Index| index.imports.iter().any(|import| import.form == "qlog");
+        if made.lines.is_empty() && index.as_ref().is_some_and(logs_quic) {
+            texts.push(LOGS_OF_QUIC.to_owned());
         }
         texts
             .extend((!connections.is_empty()).then(|| stackline_report::connections(&connections)));

@@ -22,6 +22,11 @@ const WORDS: [&str; 12] = [
 /// Constants at which nothing is lost without a count, by file: why.
 const OTHERS: &[(&str, &str, &str)] = &[
     (
+        "request_spans.rs",
+        "DEEPEST",
+        "requests that were made for one another; what is further has a trace of its own",
+    ),
+    (
         "encapsulation.rs",
         "DEEPEST",
         "headers of links and tunnels that are looked through; a packet with more is counted as not read",

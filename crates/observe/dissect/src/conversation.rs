@@ -67,6 +67,7 @@ pub(crate) mod script_testing;
 mod walk_tests;
 
 use crate::left_out::Bound;
+use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
 pub use stackline_redact::{LONGEST_NAME, RedactedName};
 use std::fmt;
@@ -150,6 +151,13 @@ pub enum DissectorEvent {
         role: ExchangeRole,
         /// What of it is kept, and the whole; at most [`LONGEST_NAME`] bytes each.
         name: RedactedName,
+    },
+    /// Its request says for which span of which trace it is made (W3C Trace Context).
+    InTrace {
+        /// Which exchange.
+        exchange: u64,
+        /// What it says.
+        context: Traceparent,
     },
     /// A part of a message that goes on is whole: an event of a stream, a message of a call.
     Part {
@@ -245,6 +253,11 @@ impl DissectorEvent {
         }
     }
 
+    /// That a request is made for a span of a trace, if it says so.
+    fn in_trace(exchange: u64, context: Option<Traceparent>) -> Option<Self> {
+        context.map(|context| Self::InTrace { exchange, context })
+    }
+
     /// As [`DissectorEvent::begins`]: the message is whole.
     const fn ends(exchange: u64, role: ExchangeRole, at: u64) -> Self {
         Self::Ends {
@@ -276,6 +289,7 @@ impl DissectorEvent {
         match self {
             Self::Begins { exchange, .. }
             | Self::Named { exchange, .. }
+            | Self::InTrace { exchange, .. }
             | Self::Part { exchange, .. }
             | Self::Ends { exchange, .. }
             | Self::Void { exchange, .. } => Some(*exchange),
@@ -284,12 +298,21 @@ impl DissectorEvent {
     }
 }
 
+/// The trace that a header of a request names, where it is one that is kept and says one.
+fn trace_context(name: &[u8], value: &[u8]) -> Option<Traceparent> {
+    let text = std::str::from_utf8(value).ok()?;
+    stackline_redact::http::is_kept_header(name)
+        .then(|| text.trim().parse().ok())
+        .flatten()
+}
+
 /// Numbers of exchanges that another dissector found, behind those of so many before it.
 fn renumber(found: &mut [DissectorEvent], before: u64) {
     for found in found {
         match found {
             DissectorEvent::Begins { exchange, .. }
             | DissectorEvent::Named { exchange, .. }
+            | DissectorEvent::InTrace { exchange, .. }
             | DissectorEvent::Part { exchange, .. }
             | DissectorEvent::Ends { exchange, .. }
             | DissectorEvent::Void { exchange, .. } => *exchange = exchange.saturating_add(before),

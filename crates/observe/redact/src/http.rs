@@ -51,7 +51,13 @@ pub fn redact_target(target: &[u8]) -> String {
     out
 }
 
-/// The same of a text.
+/// Whether the value of a header is kept: that of `traceparent` alone (W3C Trace Context), two ids of somebody's trace.
+#[must_use]
+pub fn is_kept_header(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"traceparent")
+}
+
+/// What is kept of a URL that is a text.
 #[must_use]
 pub fn redact_url(url: &str) -> String {
     redact_target(url.as_bytes())

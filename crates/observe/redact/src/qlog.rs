@@ -25,6 +25,25 @@ const HEADERS: [&str; 5] = [
     ":status",
     "content-length",
 ];
+/// States of senders and connections: what `new` and `old` say where they hold no key.
+const STATES: [&str; 16] = [
+    "application_limited",
+    "attempted",
+    "closed",
+    "closing",
+    "congestion_avoidance",
+    "draining",
+    "early_write",
+    "handshake_complete",
+    "handshake_completed",
+    "handshake_confirmed",
+    "handshake_started",
+    "open",
+    "peer_validated",
+    "recovery",
+    "slow_start",
+    "validated",
+];
 /// Bytes of a text.
 const LONGEST: usize = 256;
 
@@ -32,6 +51,12 @@ const LONGEST: usize = 256;
 #[must_use]
 pub fn is_hidden(field: &str) -> bool {
     HIDDEN.contains(&field) || attribute::is_secret(field)
+}
+
+/// Whether a text is the name of a state, which is kept wherever it stands.
+#[must_use]
+pub fn is_state(text: &str) -> bool {
+    STATES.contains(&text)
 }
 
 /// What is kept of a field's text.

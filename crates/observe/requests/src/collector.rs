@@ -229,6 +229,7 @@ mod tests {
             exact: true,
             name: RedactedName::fixed(""),
             status: RedactedName::fixed(""),
+            context: None,
             client: place.clone(),
             server: place,
             seen_at: None,

@@ -19,6 +19,7 @@ use stackline_dissect::conversation::{
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::sequence_position::Position;
+use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, VecDeque};
@@ -64,6 +65,8 @@ struct OpenRequestExchange {
     name: RedactedName,
     status: RedactedName,
     parts: u64,
+    /// The trace that it is made for.
+    context: Option<Traceparent>,
     void: Option<&'static str>,
     over_ns: u64,
 }
@@ -306,6 +309,11 @@ impl RequestConnection {
                         } = name;
                     }
                 }
+                DissectorEvent::InTrace { exchange, context } => {
+                    self.open
+                        .entry(exchange)
+                        .and_modify(|open| open.context = Some(context));
+                }
                 DissectorEvent::Part { exchange, .. } => {
                     self.open.entry(exchange).and_modify(|open| open.parts += 1);
                 }
@@ -357,6 +365,7 @@ impl RequestConnection {
                 name: RedactedName::default(),
                 status: RedactedName::default(),
                 parts: 0,
+                context: None,
                 void: None,
                 over_ns: self.last_ns,
             });

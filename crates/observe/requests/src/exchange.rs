@@ -1,6 +1,7 @@
 //! One exchange that is over: what it was, between whom, and when it passed which point. Plain data; what is not known is absent.
 
 pub use stackline_dissect::conversation::ExchangeKind;
+use stackline_events::traceparent::Traceparent;
 use stackline_redact::RedactedName;
 use std::net::SocketAddr;
 
@@ -62,6 +63,8 @@ pub struct Exchange {
     pub name: RedactedName,
     /// What was answered.
     pub status: RedactedName,
+    /// For which span of which trace its request says that it is made.
+    pub context: Option<Traceparent>,
     /// Who asks.
     pub client: ExchangeEnd,
     /// Who answers.

@@ -256,6 +256,19 @@ impl ExchangeEventWriter<'_> {
             values.push(exchange.round_trip_ns.into());
             emit(host, "REQUEST_TIME", at_ns, &values);
         }
+        if let Some(context) = exchange.context {
+            let ids = [
+                format!("{:032x}", context.trace()),
+                format!("{:016x}", context.parent()),
+            ];
+            let [trace, span] = ids.each_ref().map(EventValue::from);
+            emit(
+                host,
+                "REQUEST_TRACE",
+                at_ns,
+                &[self.unit.into(), trace, span],
+            );
+        }
         self.network(host, at_ns, emit);
         self.work(known, host, at_ns, emit);
     }

@@ -648,3 +648,31 @@ fn mysql_statements_behind_a_change_of_quoting_show_no_secret() {
         "{names:?}"
     );
 }
+
+#[test]
+fn the_trace_that_a_request_names_is_kept_and_nothing_else_of_its_headers() {
+    let ids = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
+    let head = format!(
+        "GET /a HTTP/1.1\r\nCookie: SECRET\r\ntraceparent: 00-{}-{}-01\r\ntracestate: SECRET\r\nbaggage: SECRET\r\n\r\n",
+        ids[0], ids[1]
+    );
+    let script = vec![
+        says('>', &head),
+        says('<', "HTTP/1.1 204 No Content\r\nX: SECRET\r\n\r\n"),
+        says('>', "GET /b HTTP/1.1\r\ntraceparent: SECRET\r\n\r\n"),
+        says('<', "HTTP/1.1 204 No Content\r\n\r\n"),
+    ];
+    let kept = events(&script, false);
+    assert!(!kept.iter().any(|line| line.contains(SECRET)), "{kept:?}");
+    let traces: Vec<&String> = kept
+        .iter()
+        .filter(|line| line.starts_with("REQUEST_TRACE; "))
+        .collect();
+    let [one] = traces[..] else {
+        panic!("{kept:?}");
+    };
+    assert!(
+        one.ends_with(&format!("; 0; {}; {}", ids[0], ids[1])),
+        "{one}"
+    );
+}

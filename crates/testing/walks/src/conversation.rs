@@ -169,6 +169,7 @@ impl FuzzedConversation {
                     "{found:?} is too long"
                 )
             }
+            DissectorEvent::InTrace { context, .. } => assert!(context.trace() != 0),
             DissectorEvent::Void { exchange, .. } => {
                 assert!(self.void.insert(*exchange), "{found:?} twice")
             }

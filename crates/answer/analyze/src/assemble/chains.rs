@@ -20,13 +20,19 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// Of pairs of a unit and the one that it was made for.
-    pub(super) fn of(drawn: &LifelineRows, met: &UnitEvents, parents: &[(u32, u32)]) -> Self {
+    /// Of pairs of a unit and the one that it was made for, and of a trace of others and a unit that was made for a span of it: which of
+    /// these two encloses the other is seen.
+    pub(super) fn of(
+        drawn: &LifelineRows,
+        met: &UnitEvents,
+        parents: &[(u32, u32)],
+        traces: &[(u32, u32)],
+    ) -> Self {
         let mut chains = Self {
             parts: BTreeMap::new(),
             is_part: vec![false; drawn.raw.len()],
         };
-        if parents.is_empty() {
+        if parents.is_empty() && traces.is_empty() {
             return chains;
         }
         let lines: BTreeMap<u32, usize> = drawn
@@ -48,6 +54,17 @@ impl Chains {
             let (inner, outer) = (spans[*child], spans[*parent]);
             if outer.0 <= inner.0 && inner.1 <= outer.1 && inner != outer {
                 parent_of.insert(*child, *parent);
+            }
+        }
+        for (trace, unit) in traces {
+            let Some((trace, unit)) = lines.get(trace).zip(lines.get(unit)) else {
+                continue;
+            };
+            for (child, parent) in [(trace, unit), (unit, trace)] {
+                let (inner, outer) = (spans[*child], spans[*parent]);
+                if outer.0 <= inner.0 && inner.1 <= outer.1 && inner != outer {
+                    parent_of.entry(*child).or_insert(*parent);
+                }
             }
         }
         let depth = |line: usize| {
@@ -344,5 +361,22 @@ mod tests {
         let mut order = services.clone();
         order.dedup();
         assert_eq!(order, ["h1:80", "h2:81", "h1:80"]);
+    }
+    #[test]
+    fn spans_of_the_trace_that_a_request_names_are_on_its_line() {
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        for (from, to, is_within) in [(300, 900, true), (0, 99_000, true), (300, 99_000, false)] {
+            let mut log = ChainLog::default();
+            let (root, end) = log.ask(&asked(100, 5_000, false, Vec::new()), 0, 200);
+            assert!(end < 99_000);
+            let _ = writeln!(
+                log.text,
+                "REQUEST_TRACE; h0; 0; {end}; {root}; {trace}; b7ad6b7169203331\n\
+                 WEB_GET_START; h1; 0; {from}; {trace}; b7ad6b7169203331; ; GET /\n\
+                 WEB_GET_END; h1; 0; {to}; {trace}; b7ad6b7169203331; ; GET /"
+            );
+            let lines = log.lifelines().lines.len();
+            assert_eq!(lines, if is_within { 1 } else { 2 }, "{from} to {to}");
+        }
     }
 }

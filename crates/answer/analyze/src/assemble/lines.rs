@@ -33,7 +33,7 @@ impl Assembler<'_> {
         let leave_out = |id: u32| self.is_warmup(flows[id as usize]);
         let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
         let error = ClockErrors::new(self.index, &known);
-        let chains = Chains::of(&drawn, &met, &self.parents);
+        let chains = Chains::of(&drawn, &met, &self.parents, &self.traces);
         let mut votes = cast_votes(&drawn, &met, &known, &error);
         chains.vote(&drawn, &met, &known, &mut votes);
         let ranks = votes.ranks(&ties);

@@ -114,7 +114,7 @@ fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
         "APP_ACCEPTED" => EventClass::Beside(None),
         // What a program said of it.
         "LOG" => EventClass::Beside(None),
-        "REQUEST_PARENT" => EventClass::Parent,
+        "REQUEST_PARENT" | "REQUEST_TRACE" => EventClass::Parent,
         // It acknowledges all that came before.
         "BLAST_ACK" => EventClass::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => EventClass::Beside(None),

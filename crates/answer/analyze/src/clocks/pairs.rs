@@ -23,6 +23,30 @@ struct HostStay {
     events: u32,
 }
 
+impl HostStay {
+    const fn at(at_ns: u64) -> Self {
+        Self {
+            from_ns: at_ns,
+            to_ns: at_ns,
+            events: 1,
+        }
+    }
+
+    fn extend_to(&mut self, at_ns: u64) {
+        self.from_ns = self.from_ns.min(at_ns);
+        self.to_ns = self.to_ns.max(at_ns);
+        self.events = self.events.saturating_add(1);
+    }
+}
+
+/// A span: where it was, when, and which other one of its unit waited for it.
+#[derive(Clone, Copy, Debug)]
+struct SpanSighting {
+    host: u32,
+    stay: HostStay,
+    parent: Option<u64>,
+}
+
 /// Every unit on every host. Units and spans are known by a hash of their ids.
 #[derive(Debug, Default)]
 pub(super) struct UnitSightings {
@@ -30,9 +54,8 @@ pub(super) struct UnitSightings {
     units: ByNumber<u64, Vec<(u32, HostStay)>>,
     /// A unit is looked at when these bits of its hash are zero.
     left_out: u64,
-    /// The hosts of spans, and on which hosts others name one as their parent.
-    spans: ByNumber<u64, u32>,
-    parents: BTreeSet<(u64, u32)>,
+    /// Spans of units, by a hash of both ids.
+    spans: ByNumber<u64, SpanSighting>,
     /// Hosts that call, and hosts that are called.
     calls: BTreeSet<u32>,
     called: BTreeSet<u32>,
@@ -45,6 +68,8 @@ pub(super) struct HostPairExchanges {
     pub(super) inner: String,
     /// In the order of time: when each unit began on the outer host, began and ended on the inner, ended on the outer.
     pub(super) exchanges: Vec<ClockExchange>,
+    /// The same of spans of the inner host and those of the outer that name themselves their parents: these lie closer around them.
+    pub(super) of_parents: Vec<ClockExchange>,
     /// Whether what the events say, and not only their times, has the outer host wait for the inner one.
     pub(super) is_known: bool,
 }
@@ -68,7 +93,7 @@ impl UnitSightings {
                 clock.reference_ns(table.at_ns[row])
             });
             self.stay(hash(id), host, at_ns);
-            self.span(table, row, host);
+            self.span(table, row, host, at_ns);
             match table.keyword(row) {
                 "APP_CALL" | "APP_RESPONSE" => drop(self.calls.insert(host)),
                 "APP_INDICATION" | "APP_REPLY" => drop(self.called.insert(host)),
@@ -88,22 +113,8 @@ impl UnitSightings {
     fn stay(&mut self, id: u64, host: u32, at_ns: u64) {
         let stays = self.units.entry(id).or_default();
         match stays.iter_mut().find(|(other, _)| *other == host) {
-            Some((_, stay)) => {
-                let events = stay.events.saturating_add(1);
-                *stay = HostStay {
-                    from_ns: stay.from_ns.min(at_ns),
-                    to_ns: stay.to_ns.max(at_ns),
-                    events,
-                };
-            }
-            None => stays.push((
-                host,
-                HostStay {
-                    from_ns: at_ns,
-                    to_ns: at_ns,
-                    events: 1,
-                },
-            )),
+            Some((_, stay)) => stay.extend_to(at_ns),
+            None => stays.push((host, HostStay::at(at_ns))),
         }
         if self.units.len() > MOST {
             self.left_out = self.left_out << 1 | 1;
@@ -112,15 +123,36 @@ impl UnitSightings {
     }
 
     /// Spans of others have texts as ids; stackline's own events have numbers there.
-    fn span(&mut self, table: &EventTable, row: usize, host: u32) {
+    fn span(&mut self, table: &EventTable, row: usize, host: u32, at_ns: u64) {
         let (span, parent) = (table.value(row, SPAN), table.value(row, PARENT));
         if span.text().is_none() || self.spans.len() > 4 * MOST {
             return;
         }
-        self.spans.insert(hash(span), host);
-        if parent.text().is_some() {
-            self.parents.insert((hash(parent), host));
+        let unit = hash(table.value(row, UNIT));
+        let of_unit = |id: EventValue<'_>| unit ^ hash(id).rotate_left(1);
+        let new = SpanSighting {
+            host,
+            stay: HostStay::at(at_ns),
+            parent: parent.text().map(|_| of_unit(parent)),
+        };
+        let sighting = self.spans.entry(of_unit(span)).or_insert(new);
+        sighting.stay.extend_to(at_ns);
+    }
+
+    /// Of spans whose parents are on other hosts: the other host first.
+    fn exchanges_of_parents(&self) -> BTreeMap<(u32, u32), Vec<ClockExchange>> {
+        let mut found: BTreeMap<(u32, u32), Vec<ClockExchange>> = BTreeMap::new();
+        for span in self.spans.values() {
+            if let Some(parent) = span.parent.and_then(|parent| self.spans.get(&parent))
+                && parent.host != span.host
+            {
+                found
+                    .entry((parent.host, span.host))
+                    .or_default()
+                    .push(exchange(parent.stay, span.stay));
+            }
         }
+        found
     }
 
     /// All pairs of hosts that have units in common, the outer one first.
@@ -139,13 +171,13 @@ impl UnitSightings {
                 }
             }
         }
-        let parents: BTreeSet<(u32, u32)> = self
-            .parents
-            .iter()
-            .filter_map(|(parent, host)| Some((*self.spans.get(parent)?, *host)))
-            .collect();
+        let mut of_parents = self.exchanges_of_parents();
+        let parents: BTreeSet<(u32, u32)> = of_parents.keys().copied().collect();
+        let in_order = |exchange: &ClockExchange| (exchange.asked_ns, exchange.heard_ns);
         let pair = |((outer, inner), mut exchanges): ((u32, u32), Vec<ClockExchange>)| {
-            exchanges.sort_by_key(|exchange| (exchange.asked_ns, exchange.heard_ns));
+            exchanges.sort_by_key(in_order);
+            let mut of_parents = of_parents.remove(&(outer, inner)).unwrap_or_default();
+            of_parents.sort_by_key(in_order);
             let calls = self.calls.contains(&outer)
                 && self.called.contains(&inner)
                 && !self.calls.contains(&inner);
@@ -156,6 +188,7 @@ impl UnitSightings {
                 outer: name(outer),
                 inner: name(inner),
                 exchanges,
+                of_parents,
                 is_known,
             }
         };
@@ -247,14 +280,21 @@ impl HostPairExchanges {
             .is_some_and(|e| e.heard_ns < e.asked_ns)
     }
 
-    /// The fastest exchange of each of so many parts of the time.
-    pub(super) fn fastest(&self, parts: usize) -> Vec<ClockExchange> {
-        let size = self.exchanges.len().div_ceil(parts).max(1);
-        self.exchanges
-            .chunks(size)
-            .filter_map(|part| part.iter().min_by_key(|e| ways_ns(e)).copied())
-            .collect()
+    /// Exchanges between spans and their parents around which there is room for them. A span that its parent does not wait for has
+    /// none.
+    pub(super) fn enclosed_by_parents(&self) -> Vec<ClockExchange> {
+        let enclosed = self.of_parents.iter().filter(|e| ways_ns(e) >= 0);
+        enclosed.copied().collect()
     }
+}
+
+/// The fastest exchange of each of so many parts of the time.
+pub(super) fn fastest(exchanges: &[ClockExchange], parts: usize) -> Vec<ClockExchange> {
+    let size = exchanges.len().div_ceil(parts).max(1);
+    exchanges
+        .chunks(size)
+        .filter_map(|part| part.iter().min_by_key(|e| ways_ns(e)).copied())
+        .collect()
 }
 
 /// The standard deviation.

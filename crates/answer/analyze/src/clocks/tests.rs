@@ -189,3 +189,48 @@ fn hosts_behind_one_another_are_corrected_to_one_clock() {
         );
     }
 }
+
+#[test]
+fn the_span_that_waits_lies_closer_around_another_than_its_unit() {
+    // A request of 120 ms whose span of 100 ms waits for one of 80 ms on another host, the clock of which is behind.
+    for late_ns in [0, 15 * MS] {
+        let mut table = EventTable::default();
+        for unit in 0..6 {
+            let begin = 1_000 * SECOND + unit * 500 * MS;
+            let trace = format!("{unit:032x}");
+            let spans = [
+                ("h1", "a1", None, begin, 120),
+                ("h1", "a2", Some("a1"), begin + 5 * MS, 100),
+                (
+                    "h2",
+                    "b1",
+                    Some("a2"),
+                    begin + 15 * MS + late_ns - 200 * MS,
+                    80,
+                ),
+                (
+                    "h2",
+                    "b2",
+                    Some("b1"),
+                    begin + 20 * MS + late_ns - 200 * MS,
+                    30,
+                ),
+            ];
+            for (host, span, parent, from, ms) in spans {
+                let ids = [
+                    EventValue::Text(&trace),
+                    span.into(),
+                    EventValue::from(parent),
+                ];
+                for at in [from, from + ms * MS] {
+                    table.push("SPAN", host, u64::try_from(at).unwrap(), &ids);
+                }
+            }
+        }
+        let (clock, _) = &clocks(&table, &Index::default()).corrected["h2"];
+        // That of the parent takes 20 ms more, that of the unit 40.
+        let off_ns = clock.offset_ns.abs_diff(late_ns - 200 * MS);
+        let error_ns = clock.error_ns.unwrap();
+        assert!(off_ns < MS as u64 && error_ns < 11 * MS as u64, "{clock:?}");
+    }
+}

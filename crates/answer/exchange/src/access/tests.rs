@@ -8,6 +8,125 @@ const MS: u64 = 1_000_000;
 /// 2000-10-10, 20:55:36 UTC.
 const AT: u64 = 971_211_336_000 * MS;
 
+/// The moment, whether it is the end, the time it took and that of servers behind it.
+fn times(entry: &AccessLogEntry) -> (u64, bool, Option<u64>, Option<u64>) {
+    (entry.at_ns, entry.is_end, entry.took_ns, entry.upstream_ns)
+}
+
+#[test]
+fn proxies_write_lines_of_their_own() {
+    let came = |took, upstream| (AT, false, Some(took), upstream);
+    let lines = [
+        // haproxy, with its syslog's head or without it.
+        (
+            r#"Oct 10 20:55:36 lb haproxy[14389]: 10.0.1.2:33317 [10/Oct/2000:20:55:36.000] http-in static/srv1 1/2/1/14/21 200 2750 - - ---- 1/1/1/1/0 0/0 {w} {} "GET /a?b=1 HTTP/1.1""#,
+            came(21 * MS, Some(18 * MS)),
+        ),
+        (
+            r#"10.0.1.2:33317 [10/Oct/2000:20:55:36.000] http-in http-in/<NOSRV> -1/-1/-1/-1/+0 200 187 - - PR-- 1/1/0/0/0 0/0 "GET /a?b=1 HTTP/1.1""#,
+            came(0, None),
+        ),
+        // Envoy, and Istio with its details.
+        (
+            r#"[2000-10-10T20:55:36.000Z] "GET /a?b=1 HTTP/1.1" 200 - 0 500 21 20 "-" "curl/8" "id" "web" "10.0.0.2:80""#,
+            came(21 * MS, Some(20 * MS)),
+        ),
+        (
+            r#"[2000-10-10T20:55:36.000Z] "GET /a?b=1 HTTP/1.1" 200 UF via_upstream - "-" 0 500 21 - "-" "curl/8" "id" "web" "-" outbound|80||web - 10.0.0.2:80"#,
+            came(21 * MS, None),
+        ),
+        // Traefik.
+        (
+            r#"10.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a?b=1 HTTP/1.1" 200 500 "-" "curl/8" 7 "web@docker" "http://10.0.0.2:80" 21ms"#,
+            came(21 * MS, None),
+        ),
+        // Apache with %T/%D.
+        (
+            r#"10.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a?b=1 HTTP/1.1" 200 500 "-" "curl/8" 0/21000"#,
+            came(21 * MS, None),
+        ),
+        (
+            r#"{"level":"info","StartUTC":"2000-10-10T20:55:36Z","time":"2000-10-10T20:55:37Z","RequestMethod":"GET","RequestPath":"/a?b=1","DownstreamStatus":200,"Duration":21000000,"OriginDuration":20000000,"ClientHost":"10.0.0.1"}"#,
+            came(21 * MS, Some(20 * MS)),
+        ),
+        (
+            r#"{"start_time":"2000-10-10T20:55:36.000Z","method":"GET","path":"/a?b=1","response_code":200,"duration":21,"upstream_service_time":"20","response_flags":"-","upstream_host":"10.0.0.2:80"}"#,
+            came(21 * MS, Some(20 * MS)),
+        ),
+        (
+            r#"{"time_iso8601":"2000-10-10T20:55:36+0000","request":"GET /a?b=1 HTTP/1.1","status":"200","request_time":"0.021","upstream_response_time":"0.001, 0.019"}"#,
+            (AT, true, Some(21 * MS), Some(20 * MS)),
+        ),
+        (
+            r#"{"level":30,"time":971211336000,"req":{"method":"GET","url":"/a?b=1"},"res":{"statusCode":200},"responseTime":21}"#,
+            (AT, true, Some(21 * MS), None),
+        ),
+    ];
+    for (line, expected) in lines {
+        let found = entry(line);
+        assert_eq!(times(&found), expected, "{line}");
+        let what = [&found.method, &found.path, &found.status].map(String::as_str);
+        assert_eq!(what, ["GET", "/a?b=1", "200"], "{line}");
+        assert_eq!(found.number_ns.filter(|_| !found.is_end), None, "{line}");
+    }
+}
+
+#[test]
+fn what_is_not_read_is_counted_by_its_reason() {
+    let lines = [
+        "# a comment",
+        r#"- [10/Oct/2000:20:55:36 +0000] "\x16\x03" 400 0"#,
+        r#"- [10/Oct/2000:20:55:36 +0000] "GET / HTTP/1.1" OK"#,
+        r#"{"time":"2000-10-10T20:55:36Z","msg":"ready"}"#,
+        r#"{"time""#,
+    ];
+    let found = read(lines.join("\n").as_bytes());
+    assert_eq!((found.mistakes.count, found.entries.len()), (5, 0));
+    let reasons = [
+        ("no JSON", 1),
+        ("no method and path", 2),
+        ("no status", 1),
+        ("no time that is known", 1),
+    ];
+    assert_eq!(found.reasons, BTreeMap::from(reasons));
+}
+
+#[test]
+fn a_number_has_the_unit_by_which_it_agrees_with_the_capture() {
+    let requests: Vec<CapturedRequest> = [100, 300, 50, 600]
+        .iter()
+        .zip(0..)
+        .map(|(ms, number)| {
+            let from = AT + u64::try_from(number).unwrap() * 1000 * MS;
+            asked(
+                number,
+                &format!("GET /p{number}"),
+                from,
+                from + (ms + 1) * MS,
+            )
+        })
+        .collect();
+    for (numbers, expected) in [
+        ([100_000, 300_123, 50_001, 600_000], Some(100 * MS)),
+        ([100, 300, 50, 600], Some(100 * MS)),
+        ([0, 0, 0, 1], Some(0)),
+        // Bytes, or what else somebody put there.
+        ([12_345, 7, 98, 4_000_000], None),
+    ] {
+        let lines: String = numbers
+            .iter()
+            .enumerate()
+            .map(|(at, number)| {
+                format!("10.0.0.1 - - [10/Oct/2000:20:55:{} +0000] \"GET /p{at} HTTP/1.1\" 200 5 \"-\" \"curl\" {number}\n", 36 + at)
+            })
+            .collect();
+        let mut entries = read(lines.as_bytes()).entries;
+        settle_units(&mut entries, &requests, None);
+        assert_eq!(entries[0].took_ns, expected, "{numbers:?}");
+        assert_eq!(join(&entries, &requests, None).pairs.len(), 4);
+    }
+}
+
 fn asked(number: i64, name: &str, from: u64, to: u64) -> CapturedRequest {
     CapturedRequest {
         unit: number,
@@ -54,7 +173,13 @@ fn lines_of_every_form_say_the_same() {
     for times in [
         "0.021 0.020",
         "rt=0.021 urt=\"0.020\"",
-        "0.021 \"0.001, 0.020\"",
+        "rt=0.021 uct=\"0.000\" uht=\"0.019\" urt=\"0.020\"",
+        "uct:0.000 urt:0.020 rt:0.021",
+        "0.021 \"0.001, 0.019\"",
+        "0.021 0.001, -, 0.019",
+        "0.021 0.001 : 0.019",
+        "0.020 0.021",
+        "75 0.021 [default-web-80] [] 10.0.0.2:80, 10.0.0.3:80 0, 500 0.001, 0.019 502, 200 c0ffee",
     ] {
         let found = entry(&format!("{combined} {times}"));
         assert_eq!(

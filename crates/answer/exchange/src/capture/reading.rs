@@ -711,6 +711,7 @@ pub(super) mod testing {
             exact: true,
             name: stackline_redact::RedactedName::fixed(""),
             status: stackline_redact::RedactedName::fixed(""),
+            context: None,
             client: place.clone(),
             server: place,
             seen_at: None,

@@ -76,6 +76,12 @@ pub(crate) fn take(
     };
     push_events(log, imported.table, into, &mut import)?;
     report(imported.mistakes, &mut import);
+    if imported.without_ids > 0 {
+        import.notes.push(format!(
+            "{}: {} spans name no trace; each is a unit of its own",
+            log.name, imported.without_ids
+        ));
+    }
     import.left_out = imported.left_out.names();
     Ok(import)
 }

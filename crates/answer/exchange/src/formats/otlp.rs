@@ -6,13 +6,23 @@ use crate::otlp::{self, messages::TracesData};
 use stackline_core::error::Result;
 use std::path::Path;
 
+/// Names of JSON that nothing else has: of the message, and of what it wraps, which some write alone.
+const MARKS: [&[u8]; 5] = [
+    b"\"resourceSpans\"",
+    b"\"resource_spans\"",
+    b"\"scopeSpans\"",
+    b"\"instrumentationLibrarySpans\"",
+    b"\"startTimeUnixNano\"",
+];
+
 /// JSON says so in its first object; protobuf has no mark of its own, so its name decides.
 pub(crate) const FROM: Importer = Importer {
     name: "otlp",
     recognises: |name, first| {
-        let json = first.trim_ascii_start().starts_with(b"{")
-            && first.windows(15).any(|some| some == b"\"resourceSpans\"");
-        json || name.ends_with(".otlp")
+        let begins = first.trim_ascii_start();
+        let is_json = matches!(begins.first(), Some(b'{' | b'['));
+        let says = |what: &[u8]| first.windows(what.len()).any(|some| some == what);
+        is_json && MARKS.iter().any(|mark| says(mark)) || name.ends_with(".otlp")
     },
     import: |mut log, into, shared| {
         let bytes = read_whole_log(&mut log)?;

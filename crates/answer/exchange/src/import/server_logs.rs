@@ -1,7 +1,7 @@
 //! Logs of servers (`--log`): each line that tells of a request of a capture becomes a point of it.
 
 use super::ImportRequest;
-use crate::access::{self, AccessLogEntry};
+use crate::access::{self, AccessLogEntry, Entries};
 use crate::capture::CapturedRequest;
 use crate::formats::CaptureImport;
 use stackline_core::error::{Error, Result};
@@ -12,6 +12,7 @@ use stackline_guard::files as guard_files;
 use stackline_redact::{http, secret_words};
 use stackline_requests::{Bound, LeftOut};
 use stackline_runs::events::Intake;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -67,7 +68,7 @@ fn no_access_log(source: &str) -> Error {
     Error::input(format!(
         "{source} is no access log: no line tells of a request"
     ))
-    .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON")
+    .hint("lines of nginx, Apache (combined), haproxy, Envoy, Traefik or JSON are read, and OTLP/JSON")
 }
 
 fn one(
@@ -79,10 +80,11 @@ fn one(
 ) -> Result<TraceImport> {
     let source = path.display().to_string();
     let bytes = read_log(path, &source)?;
-    let read = access::read(&bytes);
+    let mut read = access::read(&bytes);
     if read.entries.is_empty() {
         return Err(no_access_log(&source));
     }
+    access::settle_units(&mut read.entries, asked, server);
     let joined = access::join(&read.entries, asked, server);
     let mut left_out = read.left_out.clone();
     left_out.merge(&joined.left_out);
@@ -125,13 +127,7 @@ fn one(
     }
     into.push(&table)?;
     import.left_out = left_out.names();
-    let counts = [
-        ("not read", read.mistakes.count),
-        ("of no request that was captured", joined.alone),
-        ("of one of several requests", joined.ambiguous),
-    ];
-    let refused = counts.into_iter().filter(|(_, count)| *count > 0);
-    import.refused = refused.map(|(why, n)| (why.to_owned(), n)).collect();
+    import.refused = refused(&read, joined.alone, joined.ambiguous);
     import.notes = read
         .mistakes
         .first
@@ -139,6 +135,18 @@ fn one(
         .map(|what| format!("{source}: {what}"))
         .collect();
     Ok(TraceImport { source, ..import })
+}
+
+/// Lines that tell of no request, by reason.
+fn refused(read: &Entries, alone: u64, ambiguous: u64) -> BTreeMap<String, u64> {
+    let unread = read.reasons.iter();
+    let counts = unread
+        .map(|(why, count)| (format!("not read: {why}"), *count))
+        .chain([
+            ("of no request that was captured".to_owned(), alone),
+            ("of one of several requests".to_owned(), ambiguous),
+        ]);
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
 /// How grave a line is, in its own word; that without values.

@@ -4,13 +4,56 @@
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-/// What a file of traces holds (`TracesData`, `ExportTraceServiceRequest`).
+/// What a file of traces holds (`TracesData`, `ExportTraceServiceRequest`); in JSON also what such a message wraps, alone.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", from = "WrittenTraces")]
 pub struct TracesData {
     /// By what they are about.
     #[prost(message, repeated, tag = "1")]
     pub resource_spans: Vec<ResourceSpans>,
+}
+
+/// One object of JSON as exporters write it: all of the message, or the spans of one resource (as Java logs them), of one
+/// instrumentation, or some spans.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WrittenTraces {
+    #[serde(alias = "batches", alias = "resource_spans")]
+    resource_spans: Vec<ResourceSpans>,
+    resource: Option<Resource>,
+    #[serde(alias = "scope_spans", alias = "instrumentationLibrarySpans")]
+    scope_spans: Vec<ScopeSpans>,
+    #[serde(alias = "instrumentationLibrary")]
+    scope: Option<OtlpScope>,
+    spans: Vec<OtlpSpan>,
+    /// What answers of Jaeger's and Tempo's services wrap.
+    #[serde(alias = "trace")]
+    result: Option<Box<TracesData>>,
+}
+
+impl From<WrittenTraces> for TracesData {
+    fn from(written: WrittenTraces) -> Self {
+        let (mut resource_spans, mut scope_spans) = (written.resource_spans, written.scope_spans);
+        resource_spans.extend(
+            written
+                .result
+                .into_iter()
+                .flat_map(|data| data.resource_spans),
+        );
+        if !written.spans.is_empty() {
+            scope_spans.push(ScopeSpans {
+                scope: written.scope,
+                spans: written.spans,
+            });
+        }
+        if !scope_spans.is_empty() {
+            resource_spans.push(ResourceSpans {
+                resource: written.resource,
+                scope_spans,
+            });
+        }
+        Self { resource_spans }
+    }
 }
 
 /// Spans of one resource.
@@ -22,6 +65,7 @@ pub struct ResourceSpans {
     pub resource: Option<Resource>,
     /// By what made them.
     #[prost(message, repeated, tag = "2")]
+    #[serde(alias = "scope_spans", alias = "instrumentationLibrarySpans")]
     pub scope_spans: Vec<ScopeSpans>,
 }
 
@@ -62,11 +106,11 @@ pub struct OtlpScope {
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OtlpSpan {
-    /// 16 bytes.
+    /// 16 bytes; none where an exporter has no ids.
     #[prost(bytes = "vec", tag = "1")]
     #[serde(with = "hex")]
     pub trace_id: Vec<u8>,
-    /// 8 bytes.
+    /// 8 bytes, or none.
     #[prost(bytes = "vec", tag = "2")]
     #[serde(with = "hex")]
     pub span_id: Vec<u8>,
@@ -161,22 +205,52 @@ pub struct AnyValue {
     pub double_value: Option<f64>,
 }
 
-/// Ids are hexadecimal in OTLP/JSON, not base64 as protobuf's own JSON would have them.
+/// Ids are hexadecimal in OTLP/JSON; protobuf's own JSON, which some write, has them in base64. What is neither is one byte: it is not
+/// an id, and not none either.
 mod hex {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    const NEITHER: [u8; 1] = [0];
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&super::super::hex_of(bytes))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(from)?;
-        let digit = |at: usize| {
-            text.get(at..at + 2)
-                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+        let text = Option::<String>::deserialize(from)?.unwrap_or_default();
+        let bytes = match text.len() {
+            12 | 24 => of_base64(&text),
+            _ => of_digits(&text),
         };
-        let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(digit).collect();
-        bytes.ok_or_else(|| D::Error::custom("an id is not hexadecimal"))
+        let bytes = bytes.unwrap_or_else(|| NEITHER.to_vec());
+        // The specification has no id of zeroes: they stand for none.
+        let is_none = bytes.len() > 1 && bytes.iter().all(|byte| *byte == 0);
+        Ok(if is_none { Vec::new() } else { bytes })
+    }
+
+    fn of_digits(text: &str) -> Option<Vec<u8>> {
+        let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+        (0..text.len()).step_by(2).map(pair).collect()
+    }
+
+    fn of_base64(text: &str) -> Option<Vec<u8>> {
+        let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
+        for letter in text.trim_end_matches('=').bytes() {
+            let value = match letter {
+                b'A'..=b'Z' => letter - b'A',
+                b'a'..=b'z' => letter - b'a' + 26,
+                b'0'..=b'9' => letter - b'0' + 52,
+                b'+' | b'-' => 62,
+                b'/' | b'_' => 63,
+                _ => return None,
+            };
+            (bits, count) = (bits << 6 | u32::from(value), count + 6);
+            if count >= 8 {
+                count -= 8;
+                bytes.push((bits >> count) as u8);
+            }
+        }
+        Some(bytes)
     }
 }
 

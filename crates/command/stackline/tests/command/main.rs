@@ -39,6 +39,7 @@ mod losses;
 mod net;
 mod network;
 mod one_side;
+mod other_tools;
 mod outputs;
 mod places;
 mod planted;

@@ -10,10 +10,10 @@ const CLIENT: [u8; 4] = [10, 9, 0, 1];
 const SERVER: [u8; 4] = [10, 9, 0, 2];
 
 /// One connection as its client's interface sees it, or its server's.
-struct Talk {
+pub(crate) struct Talk {
     /// From the place of the capture to the other end and back, us.
     trip: u64,
-    now: u64,
+    pub(crate) now: u64,
     port: u16,
     sequence: [u32; 2],
     packets: Vec<(u64, Vec<u8>)>,
@@ -31,7 +31,7 @@ struct Flags {
 
 impl Talk {
     /// Seen at the client, whose server is so far away; the connection is there.
-    fn at_client(trip: u64) -> Self {
+    pub(crate) fn at_client(trip: u64) -> Self {
         let mut talk = Self {
             trip,
             now: 0,
@@ -114,7 +114,7 @@ impl Talk {
         self.packets.push((self.now, packet));
     }
 
-    fn says(&mut self, side: usize, data: &[u8]) {
+    pub(crate) fn says(&mut self, side: usize, data: &[u8]) {
         for part in data.chunks(1448) {
             self.segment(side, part, Flags::default());
             self.now += 10;
@@ -145,7 +145,7 @@ impl Talk {
     }
 
     /// The capture, of bare packets of IP.
-    fn capture(mut self) -> Vec<u8> {
+    pub(crate) fn capture(mut self) -> Vec<u8> {
         self.packets.sort_by_key(|(at, _)| *at);
         let mut bytes = Vec::new();
         for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 1 << 18, 101] {

@@ -4,6 +4,7 @@
 
 use super::{
     Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, RedactedName, renumber,
+    trace_context,
 };
 use crate::conversation::http2::Http2;
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -13,6 +14,7 @@ use crate::conversation::pending_requests::{
 use crate::conversation::turn_dissector::TurnDissector;
 use crate::conversation::websocket::WebSocket;
 use crate::left_out::Bound;
+use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::http;
 
@@ -353,6 +355,10 @@ impl Http1 {
             ExchangeRole::Request,
             http::redact_request(method.as_bytes(), target.as_bytes()),
         ));
+        found.extend(DissectorEvent::in_trace(
+            exchange,
+            context_of(request.headers),
+        ));
         let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
         let (upgrades, answered) = (framing.upgrades, false);
         self.waiting.push_back(PendingHttp1Request {
@@ -621,6 +627,14 @@ fn end_of_head(held: &[u8], trailers: bool) -> Option<usize> {
         }
     }
     None
+}
+
+/// The trace that a request is made for; of several nobody knows which counts.
+fn context_of(headers: &[httparse::Header<'_>]) -> Option<Traceparent> {
+    let mut found = headers
+        .iter()
+        .filter_map(|header| trace_context(header.name.as_bytes(), header.value));
+    found.next().filter(|_| found.next().is_none())
 }
 
 fn framing(headers: &[httparse::Header<'_>]) -> Framing {

@@ -10,13 +10,14 @@ mod hpack;
 
 use super::{
     Dissector, DissectorEvent, ENDED_BEFORE, ExchangeKind, ExchangeRole, LONGEST_HEAD,
-    MOST_WAITING, RESET_BEFORE, RedactedName, TOO_MANY,
+    MOST_WAITING, RESET_BEFORE, RedactedName, TOO_MANY, trace_context,
 };
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
 use frames::{Gap, Http2Frame, Http2FrameKind, Http2FrameParser, Http2FrameStep, PREFACE};
 use grpc::GrpcMessages;
 use hpack::Undecoded;
+use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::{LONGEST_TEXT, http};
 use std::collections::BTreeMap;
@@ -99,6 +100,7 @@ struct Http2Head {
     status: Option<u16>,
     grpc_status: Option<u16>,
     is_grpc: bool,
+    context: Option<Traceparent>,
 }
 
 impl Default for Http2 {
@@ -614,6 +616,7 @@ impl Http2Stream {
                 name,
             ));
         }
+        found.extend(DissectorEvent::in_trace(self.exchange, head.context));
     }
 
     /// A head of its response is whole, or its trailers are.
@@ -672,7 +675,7 @@ impl Http2Head {
             b":status" => self.status = number(),
             b"grpc-status" => self.grpc_status = number(),
             b"content-type" => self.is_grpc = grpc::is_type(cut),
-            _ => {}
+            _ => self.context = trace_context(name, value).or(self.context),
         }
     }
 

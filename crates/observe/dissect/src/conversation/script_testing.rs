@@ -79,6 +79,7 @@ pub(crate) fn describe_event(found: &DissectorEvent) -> String {
             role: which,
             name,
         } => format!("{exchange} {} is {}", role(*which), name.whole()),
+        DissectorEvent::InTrace { exchange, context } => format!("{exchange} is in {context}"),
         DissectorEvent::Part {
             exchange,
             side: from,
@@ -160,7 +161,9 @@ fn in_order(found: &[DissectorEvent]) -> Result<(), String> {
                 let bounded = name.kept().len().max(name.whole().len()) <= super::LONGEST_NAME;
                 (*exchange, known && bounded)
             }
-            DissectorEvent::Part { exchange, .. } => (*exchange, true),
+            DissectorEvent::InTrace { exchange, .. } | DissectorEvent::Part { exchange, .. } => {
+                (*exchange, true)
+            }
             DissectorEvent::Ends {
                 exchange, role, at, ..
             } => {

@@ -31,6 +31,14 @@ struct ExchangeOutcome {
     is_too_late: bool,
 }
 
+/// Whether an answer that nobody read came behind a moment.
+fn is_behind(answer: Option<&ExchangeMessage>, at_ns: u64) -> bool {
+    answer.is_some_and(|answer| {
+        let came = answer.arrived.or(answer.left);
+        answer.read.is_none() && came.is_none_or(|(first, _)| first > at_ns)
+    })
+}
+
 /// Why there is no whole answer.
 const CUT_OFF: &str = "its answer was cut off";
 /// What parsers say of a message that its connection did not bring to its end.
@@ -96,6 +104,7 @@ impl RequestConnection {
             exact: self.conversation.is_exact(),
             name: open.name,
             status: open.status,
+            context: open.context,
             client: self.ends[asks as usize].clone(),
             server: self.ends[1 - asks as usize].clone(),
             seen_at: self.seen_at,
@@ -137,16 +146,7 @@ impl RequestConnection {
         });
         let too_late = self
             .hung_up(asks)
-            .filter(|_| kind == ExchangeKind::Call)
-            .filter(|hung_up| {
-                let came = |answer: &ExchangeMessage| {
-                    answer
-                        .arrived
-                        .or(answer.left)
-                        .is_none_or(|(first, _)| first > *hung_up)
-                };
-                response.is_some_and(|answer| answer.read.is_none() && came(answer))
-            });
+            .filter(|hung_up| kind == ExchangeKind::Call && is_behind(response, *hung_up));
         if too_late.is_some() {
             void = Some(UNANSWERED);
         }
@@ -284,6 +284,7 @@ impl RequestConnection {
             exact: true,
             name: RedactedName::default(),
             status: RedactedName::default(),
+            context: None,
             client: self.ends[0].clone(),
             server: self.ends[1].clone(),
             seen_at: self.seen_at,

@@ -236,6 +236,7 @@ fn lookup_exchange(
         exact: true,
         name,
         status: RedactedName::default(),
+        context: None,
         client,
         server,
         seen_at: None,

@@ -384,6 +384,9 @@ catalogue! {
     RequestParent = "REQUEST_PARENT", Tool: { unit, parent, parent_ppm }
         "a request was made for another one, and how sure that is";
 
+    RequestTrace = "REQUEST_TRACE", Tool: { unit, trace, span }
+        "a request was made for that span of that trace, as its traceparent says (W3C Trace Context)";
+
     RequestTime = "REQUEST_TIME", Tool: {
         unit, total_ns, lookup_ns, connect_ns, handshake_ns, client_ns, hold_ns, there_ns, unread_ns, work_ns,
         sending_ns, back_ns, client_unread_ns, round_trip_ns,

@@ -1,17 +1,18 @@
-//! Segments of any program that were sent again, by a monitor or a capture.
+//! Segments of any program that were sent again, by a monitor or a capture; packets that a log of QUIC says are lost.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Finding, LEAST, counted};
+use crate::findings::finding::{Finding, LEAST, counted, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::{
     collect_captured, collect_monitored, is_observed, report_worst_connection,
 };
+use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 use stackline_core::units;
 use std::collections::BTreeMap;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
-    meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again; its share is a round trip for each, at least 0.05, at most 1",
+    meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again, or by a log of QUIC lost; its share is a round trip for each, at least 0.05, at most 1",
     find: &[Find::Run(find)],
 };
 
@@ -20,6 +21,8 @@ const LITTLE: f64 = 0.001;
 const SOME: f64 = 5.0;
 /// This is much, of however few.
 const MUCH: f64 = 0.01;
+/// Types of packets of QUIC.
+const PACKET_TYPES: [&str; 4] = ["1RTT", "0RTT", "handshake", "initial"];
 /// The data of a segment, where it is not known.
 const SEGMENT: f64 = 1448.0;
 
@@ -75,11 +78,59 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         log,
         of_monitors
             .chain(of_captures)
-            .filter_map(|one| resent(&one)),
+            .filter_map(|one| resent(&one))
+            .chain(collect_logged(log).iter().filter_map(lost)),
     )?;
     Some(found.attempt(
         "find where packets are lost: full queues, a bad link, or reordering that looks like loss",
     ))
+}
+
+/// A log of QUIC with more than a little lost: how many of how many packets, and how they were found so.
+fn lost(one: &LoggedQuic<'_>) -> Option<(f64, String, String, Vec<u32>)> {
+    let trips = one.lost as f64 * one.round_trip_ns as f64 / (one.time_ns as f64).max(1.0);
+    // Where no reason is given, the type of the packet stands there.
+    let is_reason = |cause: &str| !cause.is_empty() && !PACKET_TYPES.contains(&cause);
+    let named = one.causes.iter().filter(|(cause, _)| is_reason(cause));
+    let causes: Vec<String> = named
+        .map(|(cause, count)| format!("{count} by {cause}"))
+        .collect();
+    let causes = match causes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", causes.join(", ")),
+    };
+    let (host, share) = (one.host, percent(one.share_lost()));
+    let sentence = if one.sent >= one.lost {
+        let of = counted(one.sent, "packet");
+        format!(
+            "{} of {of} that {host} sent were lost: {share}{causes}",
+            one.lost
+        )
+    } else {
+        let lost = counted(one.lost, "packet");
+        format!("{lost} that {host} sent, and mostly did not log, were lost{causes}")
+    };
+    let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
+    // A window that is full is what losses left of it.
+    let full = if one.has_window {
+        one.share_full()
+    } else {
+        0.0
+    };
+    let sentence = match full >= LEAST {
+        true => format!(
+            "{sentence}; the congestion window that this left was full for {} of the connection",
+            percent(full)
+        ),
+        false => sentence,
+    };
+    let found = (
+        trips.max(full).clamp(LEAST, 1.0),
+        sentence,
+        figures,
+        one.lost_rows.clone(),
+    );
+    one.loses_many().then_some(found)
 }
 
 /// Segments of each flow of which only the second copy was seen.

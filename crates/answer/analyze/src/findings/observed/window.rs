@@ -1,4 +1,4 @@
-//! A sender of any program that the receiver's window keeps waiting, by a monitor or a capture.
+//! A sender of any program that the receiver's window keeps waiting, by a monitor, a capture or a log of QUIC.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -6,10 +6,11 @@ use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::{
     collect_captured, collect_monitored, format_ns, is_observed, report_worst_connection, share,
 };
+use crate::findings::observed::quic::collect_logged;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_window",
-    meaning: "of connections that were watched or captured: the receiver's window had no room, and its sender waited",
+    meaning: "of connections that were watched, captured or logged: the receiver's window had no room, and its sender waited",
     find: &[Find::Run(find)],
 };
 
@@ -50,6 +51,17 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         );
         (share, sentence, figures, vec![row])
     });
-    let found = report_worst_connection(&KIND, log, of_monitors.chain(of_captures))?;
+    let of_logs = collect_logged(log).into_iter().map(|one| {
+        let (blocked_ns, host) = (one.blocked_ns as f64, one.host);
+        let share = share(blocked_ns, one.covered_ns.unsigned_abs());
+        let sentence = format!(
+            "the receiver's flow control held {host} back for {} of its connection",
+            percent(share)
+        );
+        let figures = format!("{host}: {} blocked by flow control", format_ns(blocked_ns));
+        (share, sentence, figures, one.info_rows)
+    });
+    let all = of_monitors.chain(of_captures).chain(of_logs);
+    let found = report_worst_connection(&KIND, log, all)?;
     Some(found.attempt("let the receiver read faster, or give it a larger receive buffer"))
 }

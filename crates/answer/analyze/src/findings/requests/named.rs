@@ -67,12 +67,15 @@ pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
     named_requests(&requests(&EventRows::of(input)))
 }
 
+/// Who took how much of the time, ns.
+type TimeByTaker = BTreeMap<String, i64>;
+
 fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
     let made_for = RequestsBehind::of(all);
-    let mut by_name = BTreeMap::<RequestKind, (NamedRequests, BTreeMap<String, i64>)>::new();
+    let mut by_name: BTreeMap<RequestKind, (NamedRequests, TimeByTaker)> = BTreeMap::new();
     for request in all.iter().filter(|request| is_counted(request)) {
         let key = (
-            name_template(&request.name),
+            generalise_name(&request.name),
             request.protocol.clone(),
             server_name(request),
         );
@@ -245,7 +248,8 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
 }
 
 /// A name with `:id` for each part of its path that is a number, a UUID or a digest.
-pub(crate) fn name_template(name: &str) -> String {
+#[must_use]
+pub fn generalise_name(name: &str) -> String {
     let Some((method, path)) = name
         .split_once(' ')
         .filter(|(_, path)| path.starts_with('/'))
@@ -291,7 +295,7 @@ mod tests {
             ),
             ("GET key", "GET key"),
         ] {
-            assert_eq!(name_template(name), template, "{name}");
+            assert_eq!(generalise_name(name), template, "{name}");
         }
     }
 

@@ -219,3 +219,84 @@ fn what_was_looked_for_is_said_once_nothing_was_measured() {
             .any(|kind| kind.starts_with("observed"))
     );
 }
+
+/// A second of a sender of QUIC, ten intervals of which it was busy and blocked for so many ms each; so many packets of 100 lost.
+fn logged(busy_ms: u64, blocked_ms: u64, lost: i64) -> EventTable {
+    let mut events = EventTable::default();
+    let absent = EventValue::Absent;
+    for at in 1..=10 {
+        let mut values = [absent; 16];
+        values[0] = EventValue::from(100 * MS);
+        (values[4], values[5]) = (EventValue::Number(12_000), EventValue::Number(11_000));
+        values[6] = EventValue::from(40 * MS);
+        (values[8], values[9]) = (
+            EventValue::from(busy_ms * MS),
+            EventValue::from(blocked_ms * MS),
+        );
+        events.push("QUIC_INFO", "client", at * 100 * MS, &values);
+    }
+    for packet in 0..100 {
+        let at_ns = packet * 10 * MS;
+        let number = EventValue::from(packet);
+        // Two frames of one packet.
+        for stream in [0, 4] {
+            let range = [absent, stream.into(), 0.into(), 600.into()];
+            let values = [&range[..], &[number, "1RTT".into()]].concat();
+            events.push("QUIC_SENT", "client", at_ns, &values);
+        }
+    }
+    for packet in 0..lost {
+        let values = [
+            absent,
+            absent,
+            absent,
+            absent,
+            packet.into(),
+            "time_threshold".into(),
+        ];
+        events.push("QUIC_LOST", "client", 500 * MS, &values);
+    }
+    events
+}
+
+#[test]
+fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
+    let found = |busy, blocked, lost| {
+        let given = observed(logged(busy, blocked, lost), Some("qlog"));
+        let found = diagnose(&input(&given));
+        let said: Vec<(&str, String)> = found
+            .into_iter()
+            .map(|one| (one.kind, one.sentence))
+            .collect();
+        said
+    };
+    let lost = found(20, 0, 17);
+    assert_eq!(
+        lost[0],
+        (
+            "observed_loss",
+            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window that this left was full for 20 % of the connection".to_owned()
+        )
+    );
+    assert_eq!(
+        found(80, 10, 0)[0],
+        ("observed_congestion", "the congestion window of client was full for 70 % of its connection; a round trip takes up to 40.0 ms".to_owned())
+    );
+    assert_eq!(
+        found(90, 85, 0)[0],
+        (
+            "observed_window",
+            "the receiver's flow control held client back for 85 % of its connection".to_owned()
+        )
+    );
+    assert_eq!(
+        found(4, 0, 0)[0],
+        (
+            "observed_application",
+            "client could have sent for 96 % of its connection, and its program gave it nothing"
+                .to_owned()
+        )
+    );
+    let words = scope(&input(&observed(logged(0, 0, 0), Some("qlog")))).unwrap();
+    assert!(words.contains("packets of QUIC that were lost"), "{words}");
+}

@@ -299,3 +299,34 @@ fn an_upgrade_to_http2_is_answered_in_it() {
         ]
     );
 }
+
+#[test]
+fn a_request_says_which_trace_it_is_made_for() {
+    const CONTEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let in_traces = |headers: &str| {
+        let head = format!("GET / HTTP/1.1\r\n{headers}\r\n");
+        let lines = dissect_lines(&[('>', head.as_bytes())]);
+        let said: Vec<String> = lines
+            .into_iter()
+            .filter(|line| line.contains(" is in "))
+            .collect();
+        said
+    };
+    let said = vec![format!("0 is in {CONTEXT}")];
+    for name in ["traceparent", "Traceparent", "TRACEPARENT"] {
+        assert_eq!(
+            in_traces(&format!("Host: a\r\n{name}:  {CONTEXT} \r\n")),
+            said
+        );
+    }
+    let header = format!("traceparent: {CONTEXT}\r\n");
+    // Of two nobody knows which counts; what is not one is nothing.
+    for headers in [
+        &header.repeat(2),
+        "traceparent: 00-0-0-00\r\n",
+        "traceparent: SECRET\r\n",
+        &header.replace("traceparent", "tracestate"),
+    ] {
+        assert_eq!(in_traces(headers), Vec::<String>::new(), "{headers}");
+    }
+}

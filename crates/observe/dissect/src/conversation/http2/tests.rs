@@ -732,3 +732,11 @@ fn a_connection_is_recognised_by_its_preface_even_when_the_responder_speaks_firs
     assert_eq!(verdict(b"PROPFIND /", b""), ProtocolVerdict::No);
     assert_eq!(verdict(b"", b"220 ready"), ProtocolVerdict::No);
 }
+
+#[test]
+fn a_request_says_which_trace_it_is_made_for() {
+    const CONTEXT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let fields = [(":method", "GET"), (":path", "/"), ("traceparent", CONTEXT)];
+    let lines = dissect_lines(&spoken(vec![('>', head(1, LAST, &fields))]));
+    assert!(lines.contains(&format!("0 is in {CONTEXT}")), "{lines:?}");
+}

@@ -253,6 +253,7 @@ impl Deciphered {
                     *at = self.sides[*side as usize].place(*at, false);
                 }
                 DissectorEvent::Named { .. }
+                | DissectorEvent::InTrace { .. }
                 | DissectorEvent::Void { .. }
                 | DissectorEvent::LeftOut(..) => {}
             }

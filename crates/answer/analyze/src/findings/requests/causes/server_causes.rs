@@ -4,7 +4,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::costs::RequestCause;
-use crate::findings::requests::named::name_template;
+use crate::findings::requests::named::generalise_name;
 use crate::findings::requests::worst::{
     SERVER_LEAST, WAIT_LEAST, Worst, find_worst_place, report_request_cause,
 };
@@ -84,7 +84,7 @@ fn slowest_name(worst: &Worst<'_>) -> Option<String> {
     let mut by_name: BTreeMap<String, i64> = BTreeMap::new();
     for (ns, row) in &worst.cost.rows {
         let name = names.get(row).copied().unwrap_or_default();
-        *by_name.entry(name_template(name)).or_default() += ns;
+        *by_name.entry(generalise_name(name)).or_default() += ns;
     }
     let all: i64 = by_name.values().sum();
     let (name, ns) = by_name.into_iter().max_by_key(|(_, ns)| *ns)?;

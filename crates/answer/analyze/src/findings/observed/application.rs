@@ -1,0 +1,50 @@
+//! A sender whose program gave it nothing to send, by its own log: neither its congestion window nor the receiver held it back.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::observed::connections::{format_ns, report_worst_connection, share};
+use crate::findings::observed::quic::{LoggedQuic, collect_logged};
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "observed_application",
+    meaning: "of connections of QUIC that were logged and sent 64 KiB and more: the sender had room for most of the time, and its program gave it nothing",
+    find: &[Find::Run(find)],
+};
+
+/// Who sends less answers others.
+const SENDER_BYTES: i64 = 64 << 10;
+/// Pauses that are shorter are usual.
+const MOST: f64 = 0.5;
+
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
+    let logged = collect_logged(log);
+    let idle = logged
+        .iter()
+        .filter(|one| one.has_window && one.sent_bytes >= SENDER_BYTES)
+        // One that mends losses has enough to do.
+        .filter(|one| !one.loses_many())
+        .map(had_nothing)
+        .filter(|(share, ..)| *share >= MOST);
+    let mut found = report_worst_connection(&KIND, log, idle)?;
+    // Perhaps there was nothing to do.
+    found.confidence = 0.5;
+    Some(found.attempt("look at what the program does between its writes"))
+}
+
+fn had_nothing(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
+    let idle_ns = one.covered_ns.saturating_sub(one.busy_ns).max(0);
+    let (share, host) = (
+        share(idle_ns as f64, one.covered_ns.unsigned_abs()),
+        one.host,
+    );
+    let sentence = format!(
+        "{host} could have sent for {} of its connection, and its program gave it nothing",
+        percent(share)
+    );
+    let figures = format!(
+        "{host}: {} with room and nothing to send",
+        format_ns(idle_ns as f64)
+    );
+    (share, sentence, figures, one.info_rows.clone())
+}

@@ -1,0 +1,41 @@
+//! A sender whose congestion window was full, by its own log: it had more to send, and the receiver more room.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::observed::connections::{format_ns, report_worst_connection};
+use crate::findings::observed::quic::{LoggedQuic, collect_logged};
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "observed_congestion",
+    meaning: "of connections of QUIC that were logged: the sender's congestion window was full while it had more to send",
+    find: &[Find::Run(find)],
+};
+
+fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
+    let logged = collect_logged(log);
+    // What losses leave of a window is theirs.
+    let full = logged
+        .iter()
+        .filter(|one| one.has_window && !one.loses_many())
+        .map(window_full);
+    let found = report_worst_connection(&KIND, log, full)?;
+    Some(found.attempt(
+        "shorten the round trip, or find what keeps the window small: losses, a congestion control that grows slowly, a short transfer",
+    ))
+}
+
+fn window_full(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
+    let (full_ns, share) = (one.full_ns(), one.share_full());
+    let trip = match one.round_trip_ns {
+        0 => String::new(),
+        ns => format!("; a round trip takes up to {}", format_ns(ns as f64)),
+    };
+    let host = one.host;
+    let sentence = format!(
+        "the congestion window of {host} was full for {} of its connection{trip}",
+        percent(share)
+    );
+    let figures = format!("{host}: {} with a full window", format_ns(full_ns as f64));
+    (share, sentence, figures, one.info_rows.clone())
+}

@@ -1,0 +1,270 @@
+//! Lifelines as spans of OTLP: a root for each, under it what lies between two of its events. Requests of programs have their names, a
+//! span of their client and one of their server, and are in the trace of the request that they were made for.
+
+use super::messages::{
+    AnyValue, KeyValue, OtlpScope, OtlpSpan, OtlpStatus, Resource, ResourceSpans, ScopeSpans,
+    SpanEvent, TracesData,
+};
+use super::request_spans::{UnitSpans, find_unit_spans};
+use super::{DATA, SCOPE};
+use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
+use stackline_events::{EventTable, EventValue, catalogue};
+use std::collections::BTreeMap;
+
+/// Kinds of spans.
+const INTERNAL: i32 = 1;
+const SERVER: i32 = 2;
+const CLIENT: i32 = 3;
+
+/// Lifelines as spans.
+#[must_use]
+pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
+    let mut by_place: SpansByPlace = BTreeMap::new();
+    for own in find_unit_spans(lifelines, events) {
+        let unit = LineSpans {
+            lifelines,
+            events,
+            line: &lifelines.lines[own.line],
+            own: &own,
+        };
+        unit.push_all(&mut by_place);
+    }
+    let resource_spans = by_place
+        .into_iter()
+        .map(|((host, service), spans)| ResourceSpans {
+            resource: Some(Resource {
+                attributes: vec![text("host.name", &host), text("service.name", &service)],
+            }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(OtlpScope {
+                    name: SCOPE.to_owned(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                }),
+                spans,
+            }],
+        });
+    TracesData {
+        resource_spans: resource_spans.collect(),
+    }
+}
+
+/// Spans by host and service.
+type SpansByPlace = BTreeMap<(String, String), Vec<OtlpSpan>>;
+
+/// One unit of a lifeline, and what is known of it.
+struct LineSpans<'l> {
+    lifelines: &'l Lifelines,
+    events: &'l EventTable,
+    line: &'l Lifeline,
+    own: &'l UnitSpans,
+}
+
+impl LineSpans<'_> {
+    fn push_all(&self, by_place: &mut SpansByPlace) {
+        let passages = &self.own.passages[..];
+        let (Some(first), Some(last)) = (passages.first(), passages.last()) else {
+            return;
+        };
+        let mut push = |span: OtlpSpan, passage: &LifelinePassage, is_server: bool| {
+            let host = host(self.lifelines, passage).to_owned();
+            let service = self
+                .own
+                .service(&host, is_server)
+                .unwrap_or(SCOPE)
+                .to_owned();
+            by_place.entry((host, service)).or_default().push(span);
+        };
+        let server = self.own.server.map(|(from, to)| {
+            let [from, to] = [from, to].map(|at| &passages[at]);
+            (from, to)
+        });
+        push(self.root([first, last]), first, self.own.is_of_server());
+        if let Some((from, to)) = server {
+            push(self.server_span(from, to), from, true);
+        }
+        for (index, pair) in passages.windows(2).enumerate() {
+            let within = self
+                .own
+                .server
+                .is_some_and(|(from, to)| index >= from && index < to);
+            push(
+                self.segment(index, [&pair[0], &pair[1]], within),
+                &pair[1],
+                within,
+            );
+        }
+    }
+
+    fn root(&self, ends: [&LifelinePassage; 2]) -> OtlpSpan {
+        let (lifelines, line) = (self.lifelines, self.line);
+        let [first, last] = ends;
+        let (outcome, well) = outcome(line.outcome);
+        let failure = self.own.failure.as_deref();
+        let failure = failure.or((!well && self.own.is_of_line).then_some(outcome));
+        let unit = self.own.id(line);
+        let mut attributes = vec![text("stackline.unit", &unit)];
+        // What is known of a line is of its own unit.
+        if self.own.is_of_line {
+            attributes.push(text("stackline.outcome", outcome));
+            let bytes = line.bytes.map(|bytes| bytes as i64);
+            attributes.extend(bytes.map(|bytes| number("stackline.bytes", bytes)));
+            let flow = line.flow.map(i64::from);
+            attributes.extend(flow.map(|flow| number("stackline.flow", flow)));
+        }
+        attributes.push(number(
+            "stackline.clock_error_ns",
+            lifelines.clock_error_ns as i64,
+        ));
+        attributes.extend(self.attributes());
+        OtlpSpan {
+            trace_id: self.own.trace.to_vec(),
+            span_id: self.own.span(0),
+            parent_span_id: self.own.parent.clone(),
+            name: self
+                .own
+                .name
+                .clone()
+                .unwrap_or_else(|| format!("unit {unit}")),
+            kind: match self.own.is_request {
+                true if self.own.is_of_server() => SERVER,
+                true => CLIENT,
+                false => INTERNAL,
+            },
+            start_time_unix_nano: self.own.began_ns.unwrap_or(u64::MAX).min(first.at_ns),
+            end_time_unix_nano: last.at_ns,
+            attributes,
+            events: vec![event(lifelines, first, self.events)],
+            status: Some(OtlpStatus {
+                message: failure.unwrap_or_default().to_owned(),
+                code: if failure.is_none() { 1 } else { 2 },
+            }),
+        }
+    }
+
+    /// What is known of its request.
+    fn attributes(&self) -> Vec<KeyValue> {
+        let attribute = |(key, value): &(&'static str, String)| match value.parse() {
+            Ok(code) if key.ends_with("status_code") => number(key, code),
+            _ => text(key, value),
+        };
+        self.own.texts.iter().map(attribute).collect()
+    }
+
+    /// The request as its server has it, from its arrival to its answer.
+    fn server_span(&self, from: &LifelinePassage, to: &LifelinePassage) -> OtlpSpan {
+        let failure = self.own.failure.as_deref();
+        OtlpSpan {
+            trace_id: self.own.trace.to_vec(),
+            span_id: self.own.server_span(),
+            parent_span_id: self.own.span(0),
+            name: self.own.name.clone().unwrap_or_default(),
+            kind: SERVER,
+            start_time_unix_nano: from.at_ns,
+            end_time_unix_nano: to.at_ns,
+            attributes: self.attributes(),
+            status: Some(OtlpStatus {
+                message: failure.unwrap_or_default().to_owned(),
+                code: if failure.is_none() { 1 } else { 2 },
+            }),
+            ..OtlpSpan::default()
+        }
+    }
+
+    fn segment(&self, index: usize, ends: [&LifelinePassage; 2], at_server: bool) -> OtlpSpan {
+        let (lifelines, [from, to]) = (self.lifelines, ends);
+        OtlpSpan {
+            trace_id: self.own.trace.to_vec(),
+            span_id: self.own.span(index as u64 + 1),
+            parent_span_id: match at_server {
+                true => self.own.server_span(),
+                false => self.own.span(0),
+            },
+            name: format!("{} -> {}", keyword(lifelines, from), keyword(lifelines, to)),
+            kind: INTERNAL,
+            start_time_unix_nano: from.at_ns,
+            end_time_unix_nano: to.at_ns,
+            attributes: vec![text("stackline.from_host", host(lifelines, from))],
+            events: vec![event(lifelines, to, self.events)],
+            ..OtlpSpan::default()
+        }
+    }
+}
+
+fn host<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
+    lifelines
+        .points
+        .get(passage.point as usize)
+        .map_or("", |point| &point.host)
+}
+
+fn keyword<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
+    lifelines
+        .points
+        .get(passage.point as usize)
+        .map_or("", |point| &point.keyword)
+}
+
+const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
+    match outcome {
+        LifelineOutcome::Complete => ("complete", true),
+        LifelineOutcome::CacheHit => ("cache hit", true),
+        LifelineOutcome::Retried { .. } => ("retried", true),
+        LifelineOutcome::Flushed { .. } => ("flushed", false),
+        LifelineOutcome::NeverArrived { .. } => ("never arrived", false),
+        LifelineOutcome::Headless { .. } => ("headless", false),
+        LifelineOutcome::Unfinished { .. } => ("unfinished", true),
+    }
+}
+
+fn event(lifelines: &Lifelines, passage: &LifelinePassage, events: &EventTable) -> SpanEvent {
+    let row = passage.row as usize;
+    let fields = if row < events.len() {
+        0..events.data.len()
+    } else {
+        0..0
+    };
+    let numbered = |field: usize| {
+        let name = format!("{DATA}{field}");
+        match events.value(row, field) {
+            EventValue::Absent => None,
+            EventValue::Number(value) => Some(number(&name, value)),
+            EventValue::Text(value) => Some(text(&name, value)),
+        }
+    };
+    let mut attributes: Vec<KeyValue> = fields.filter_map(numbered).collect();
+    if let Some(entry) = catalogue::find(keyword(lifelines, passage)) {
+        // Names for people; the data above are exact.
+        let named = |(field, name): (usize, &&str)| match events.value(row, field) {
+            EventValue::Number(value) => Some(number(name, value)),
+            EventValue::Text(value) => Some(text(name, value)),
+            EventValue::Absent => None,
+        };
+        attributes.extend(entry.data.iter().enumerate().filter_map(named));
+    }
+    SpanEvent {
+        time_unix_nano: passage.at_ns,
+        name: keyword(lifelines, passage).to_owned(),
+        attributes,
+    }
+}
+
+fn text(key: &str, value: &str) -> KeyValue {
+    let value = AnyValue {
+        string_value: Some(value.to_owned()),
+        ..AnyValue::default()
+    };
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(value),
+    }
+}
+
+fn number(key: &str, value: i64) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue {
+            int_value: Some(value),
+            ..AnyValue::default()
+        }),
+    }
+}

@@ -1,0 +1,80 @@
+//! Packets of qlog as events: one for each stream frame that a packet carries, with its stream and byte range, or one without. Drafts
+//! have numbers and kinds beside the header or in it, lengths in frames or in their `raw`.
+
+use super::values::{count_of, first_of, first_text};
+use serde_json::Value as Json;
+use stackline_events::{EventTable, EventValue, catalogue::rows::QuicLost};
+
+/// What is said of one packet.
+pub(super) struct QlogPacket<'j> {
+    /// The event that it is.
+    pub(super) keyword: &'static str,
+    /// Its number.
+    pub(super) number: Option<u64>,
+    /// Its type; of a lost one why it is taken for lost.
+    pub(super) kind: &'j str,
+    /// Its frames.
+    pub(super) frames: &'j [Json],
+    bytes: Option<u64>,
+}
+
+impl<'j> QlogPacket<'j> {
+    /// By its data, and what is said of it beside these.
+    pub(super) fn of(keyword: &'static str, data: &'j Json, trigger: Option<&'j str>) -> Self {
+        const KINDS: [&str; 2] = ["packet_type", "type"];
+        let header = &data["header"];
+        let number = |of: &Json| first_of(of, &["packet_number"]).and_then(count_of);
+        let kind = first_text(header, &KINDS).or_else(|| first_text(data, &KINDS));
+        let cause = first_text(data, &["trigger"]).or(trigger);
+        let kind = match keyword {
+            QuicLost::KEYWORD => cause.or(kind),
+            _ => kind.or(cause),
+        };
+        let sizes = [
+            (&data["raw"], "length"),
+            (header, "packet_size"),
+            (data, "packet_size"),
+        ];
+        Self {
+            keyword,
+            number: number(header).or_else(|| number(data)),
+            kind: kind.unwrap_or_default(),
+            frames: data["frames"].as_array().map_or(&[], Vec::as_slice),
+            bytes: sizes.iter().find_map(|(of, name)| count_of(&of[*name])),
+        }
+    }
+
+    /// Puts its events into a table; `kind` is what is kept of its kind.
+    pub(super) fn push(&self, host: &str, at_ns: u64, kind: &str, table: &mut EventTable) {
+        let (number, kind) = (EventValue::from(self.number), EventValue::from(kind));
+        let streams = self
+            .frames
+            .iter()
+            .filter(|frame| frame["frame_type"].as_str() == Some("stream"));
+        let mut carried = false;
+        for frame in streams {
+            carried = true;
+            let lengths = [
+                &frame["length"],
+                &frame["raw"]["payload_length"],
+                &frame["raw"]["length"],
+            ];
+            let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
+            // The first bytes of a stream need no offset.
+            let offset = first_of(frame, &["offset"]).map_or(Some(0), count_of);
+            let bytes = lengths.into_iter().find_map(count_of);
+            let range = [EventValue::Absent, id.into(), offset.into(), bytes.into()];
+            table.push(
+                self.keyword,
+                host,
+                at_ns,
+                &[&range[..], &[number, kind]].concat(),
+            );
+        }
+        if !carried {
+            let absent = EventValue::Absent;
+            let values = [absent, absent, absent, self.bytes.into(), number, kind];
+            table.push(self.keyword, host, at_ns, &values);
+        }
+    }
+}
