@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use stackline_redact::sql::{self, Backslash, Dialect};
-use stackline_redact::{LONGEST_NAME, RedactedName, attribute, foreign_names, http, qlog, redis};
+use stackline_redact::{LONGEST_NAME, RedactedName, attribute, foreign_names, http, operation, qlog, redis};
 
 const SECRET: &str = "SECRET";
 
@@ -30,6 +30,10 @@ fuzz_target!(|bytes: &[u8]| {
     bounded(&redis::redact_command(&words));
     bounded(&redis::redact_message(&words));
     bounded(&redis::redact_status(bytes));
+    bounded(&operation::redact_at_key("get", bytes));
+    bounded(&operation::blocking(&operation::redact_at_subject("PUB", bytes)));
+    bounded(&operation::redact_named_command(bytes, bytes));
+    bounded(&operation::redact_error(bytes, &["x"]));
     bounded(&http::redact_request(b"GET", bytes));
     bounded(&http::redact_request(bytes, b"/"));
     bounded(&http::redact_call(bytes));

@@ -96,6 +96,49 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "MOST_WORDS",
         "names are made of the first words",
     ),
+    (
+        "binary.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    (
+        "mongodb.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("mongodb.rs", "LONGEST", "the protocol's"),
+    (
+        "socks_set_up.rs",
+        "LONGEST",
+        "what is longer is not a set-up, and all of it goes to its dissector",
+    ),
+    (
+        "amqp.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("amqp.rs", "LONGEST", "what announces more is not AMQP"),
+    (
+        "kafka.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    (
+        "mqtt.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("kafka.rs", "LONGEST", "what announces more is not Kafka"),
+    (
+        "kafka.rs",
+        "LONGEST_FIRST",
+        "what begins with more is not recognised as Kafka",
+    ),
+    (
+        "kafka.rs",
+        "LARGEST_FIRST",
+        "what begins with more is not recognised as Kafka",
+    ),
     ("value.rs", "MOST", "what announces more is no RESP"),
     ("reading.rs", "BATCH", "events that are given at a time"),
     ("reading.rs", "WAITING", "packets that are read ahead"),
@@ -156,6 +199,11 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "call_packets.rs",
         "MOST_UNREAD",
         "bytes for which zeros stand; what is more is a hole in the stream, which is said",
+    ),
+    (
+        "connect_attempts.rs",
+        "MOST_ATTEMPTS",
+        "a refused connection more counts as another program's",
     ),
     (
         "followed_threads.rs",

@@ -15,6 +15,16 @@
 //! | [`http2`] | HTTP/2, and gRPC within it |
 //! | `records` | records: heads that announce bodies |
 //! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
+//! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
+//! | `socks_set_up` | what a SOCKS proxy is asked before another protocol begins |
+//! | `text_lines` | lines of words that begin records |
+//! | [`memcached`] | memcached, text and binary |
+//! | [`nats`] | NATS |
+//! | [`mongodb`] | MongoDB |
+//! | [`kafka`] | Kafka |
+//! | [`mqtt`] | MQTT 3.1.1 and 5 |
+//! | [`amqp`] | AMQP 0-9-1 |
+//! | [`websocket`] | WebSocket, behind an upgrade of HTTP/1.1 |
 //! | [`dns`] | DNS, of datagrams and of connections |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
@@ -23,11 +33,18 @@
 //! | [`resp`] | RESP2 and RESP3, of Redis |
 //! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
 
+pub mod amqp;
 pub mod connection;
+mod correlated_exchanges;
 pub mod dns;
 pub mod http1;
 pub mod http2;
+pub mod kafka;
+pub mod memcached;
+pub mod mongodb;
+pub mod mqtt;
 pub mod mysql;
+pub mod nats;
 pub mod opening;
 mod pending_requests;
 pub mod postgres;
@@ -37,9 +54,12 @@ pub mod reassembly;
 mod record_dialogue;
 mod records;
 pub mod resp;
+mod socks_set_up;
 mod statement_texts;
+mod text_lines;
 pub mod tls;
 pub mod turn_dissector;
+pub mod websocket;
 
 #[cfg(test)]
 pub(crate) mod script_testing;

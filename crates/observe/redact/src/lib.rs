@@ -12,6 +12,7 @@
 //! | [`http`] | targets of requests, URLs |
 //! | [`sql`] | statements of PostgreSQL, MySQL and unknown servers |
 //! | [`redis`] | commands, their keys and what answers them |
+//! | [`operation`] | an operation of a protocol and what it is about: a key, a subject, a topic, a collection |
 //! | [`attribute`] | attributes of spans, by their keys |
 //! | [`foreign_names`] | names of spans, events and services of unknown kind |
 //! | [`qlog`] | fields of what QUIC stacks log of themselves |
@@ -20,6 +21,7 @@ pub mod attribute;
 pub mod foreign_names;
 pub mod http;
 pub mod name;
+pub mod operation;
 pub mod qlog;
 pub mod redis;
 pub mod secret_words;

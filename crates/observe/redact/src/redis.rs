@@ -46,7 +46,7 @@ const OF_MODULES: [&str; 11] = [
 /// Commands that wait for something that others do.
 const BLOCKING: &str =
     " BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN WAIT WAITAOF ";
-const BLOCKS: &str = ", blocking";
+pub(crate) const BLOCKS: &str = ", blocking";
 /// For the whole name: the key is the fourth word of these too.
 const KEY_BEHIND_COUNT: &str = " EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO MIGRATE ";
 /// What a server says in a word that is not about data.
@@ -175,6 +175,11 @@ pub fn redact_error(text: &[u8]) -> RedactedName {
 /// What is kept of a key: its parts between `:`, `/` and the like, up to what may begin a value.
 #[must_use]
 pub fn redact_key(key: &[u8]) -> String {
+    redact_parts(key, &[':', '/', '|', ','])
+}
+
+/// The same with parts between other marks.
+pub(crate) fn redact_parts(key: &[u8], between: &[char]) -> String {
     let ends = |byte: &u8| {
         !byte.is_ascii_graphic()
             || matches!(byte, b'=' | b'?' | b'#' | b';' | b'&' | b'"' | b'\'' | b'%')
@@ -188,8 +193,8 @@ pub fn redact_key(key: &[u8]) -> String {
     };
     let text = String::from_utf8_lossy(begin);
     let mut out = String::new();
-    for part in text.split_inclusive([':', '/', '|', ',']) {
-        let name = part.trim_end_matches([':', '/', '|', ',']);
+    for part in text.split_inclusive(between) {
+        let name = part.trim_end_matches(between);
         if secret_words::is_opaque(name) {
             out.push(LEFT_OUT)
         } else {

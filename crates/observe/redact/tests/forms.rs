@@ -8,7 +8,7 @@
 use proptest::prelude::*;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
 use stackline_redact::{
-    LONGEST_NAME, LONGEST_TEXT, RedactedName, attribute, foreign_names, http, redis,
+    LONGEST_NAME, LONGEST_TEXT, RedactedName, attribute, foreign_names, http, operation, redis,
 };
 
 const FORMS: &str = include_str!("forms.tsv");
@@ -73,6 +73,14 @@ fn kept(kind: &str, input: &[u8]) -> String {
         "redis-push" => redis::redact_message(&words(input)),
         "redis-status" => redis::redact_status(input),
         "redis-error" => redis::redact_error(input),
+        "memcached" => operation::redact_at_key("get", input),
+        "subject" => operation::redact_at_subject("PUB", input),
+        "mongodb" => {
+            let (command, collection) = both(b' ');
+            operation::redact_named_command(command, collection)
+        }
+        "nats-error" => operation::redact_error(input, &["Permissions Violation"]),
+        "blocking" => operation::blocking(&operation::redact_at_key("get", input)),
         "login" => {
             let (user, database) = both(b'@');
             answer::login(user, database, true)
@@ -283,6 +291,10 @@ proptest! {
             answer::postgres_error(&bytes, &bytes),
             answer::mysql_error(None, Some(&bytes)),
             RedactedName::identifier("x ", &bytes),
+            operation::redact_at_key("x", &bytes),
+            operation::blocking(&operation::redact_at_subject("x", &bytes)),
+            operation::redact_named_command(&bytes, &bytes),
+            operation::redact_error(&bytes, &[]),
         ] {
             prop_assert!(name.kept().len() <= LONGEST_NAME && name.whole().len() <= LONGEST_NAME);
             prop_assert!(!name.kept().contains(char::is_control), "{name:?}");

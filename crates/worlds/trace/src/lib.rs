@@ -21,6 +21,7 @@
 //! | `analysis_queue` | what waits for that, and the thread that does it behind all others |
 //! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
 //! | `thread_directory` | which thread is whose |
+//! | `connect_attempts` | whose a connection was that never was set up |
 //! | `container_names` | what the containers of processes are called |
 //! | `privileges` | what looking needs and this process lacks, in words |
 //! | `recorder` | what was seen to requests, and these to events |
@@ -30,6 +31,7 @@
 mod analysis_queue;
 mod call_packets;
 pub mod calls;
+mod connect_attempts;
 mod container_names;
 mod event_order;
 mod followed_threads;

@@ -1,5 +1,6 @@
 //! What was seen to requests, and requests to events of a run: a thread's work while it runs, what was made for what in the end.
 
+use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
 use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
@@ -34,6 +35,7 @@ pub(crate) struct RequestRecorder {
     collector: RequestCollector,
     pub(crate) who: ThreadDirectory,
     sockets: SocketConnections,
+    attempts: ConnectAttempts,
     times: ThreadTimes,
     has_threads: bool,
     /// Only requests of these programs are wanted.
@@ -65,6 +67,7 @@ impl RequestRecorder {
             collector: RequestCollector::new(names),
             who,
             sockets: SocketConnections::default(),
+            attempts: ConnectAttempts::default(),
             times: ThreadTimes::default(),
             has_threads,
             only_traced,
@@ -154,6 +157,9 @@ impl RequestRecorder {
         let ends = self.sockets.see(event);
         if event.transport != Transport::Tcp {
             return;
+        }
+        if let Some(thread) = self.attempts.see(event) {
+            self.who.notice(thread);
         }
         let what = match event.what {
             SocketChange::State {
@@ -275,7 +281,10 @@ impl RequestRecorder {
         let answer = exchange.response.clone().unwrap_or_default();
         let known =
             |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
-        let client = known([answer.threads.1, exchange.request.threads.0]);
+        let client = match known([answer.threads.1, exchange.request.threads.0]) {
+            0 if exchange.is_unopened => self.attempts.take(exchange),
+            client => client,
+        };
         let server = known([answer.threads.0, exchange.request.threads.1]);
         let (of_client, of_server) = self.owners(exchange.flow, client, server);
         if self.only_traced && !self.who.is_traced(of_client) && !self.who.is_traced(of_server) {

@@ -489,9 +489,9 @@ fn a_buffer_that_a_kernel_would_cut_is_not_advised_without_its_limit() {
         });
         given.found().remove(0).tries[0].text()
     };
-    let of_cut = advice(World::Emulated, Some(1 << 20), "212992 B");
+    let of_cut = advice(World::Emulated, Some(1 << 20), "102679 B");
     assert!(
-        of_cut.contains("with sysctl net.core.rmem_max, which cut it to 106496 B, raised to "),
+        of_cut.contains("with sysctl net.core.rmem_max, which cut it to 51339 B, raised to "),
         "{of_cut}"
     );
     let unknown = advice(World::Emulated, None, "102679 B");

@@ -4,6 +4,7 @@ use super::opening::ConversationOpening;
 use super::protocol_recognition::{self, ENOUGH};
 use super::proxy_header;
 use super::reassembly::{ReassembledPiece, StreamReassembly};
+use super::socks_set_up::{self, SocksSetUp};
 use super::tls::session_secrets::Secrets;
 use super::{Dissector, DissectorEvent, ExchangeKind, tls};
 use crate::left_out::Bound;
@@ -239,11 +240,12 @@ impl Speaks {
         let Self::Unknown(early, secrets) = self else {
             return;
         };
+        let wanted = ENOUGH.max(socks_set_up::LONGEST);
         let first = |side: EventStreamDirection| {
             let mut bytes = Vec::new();
             for early in &*early {
                 match early {
-                    Early::Bytes(from, _, some) if *from == side && bytes.len() < ENOUGH => {
+                    Early::Bytes(from, _, some) if *from == side && bytes.len() < wanted => {
                         bytes.extend_from_slice(some)
                     }
                     Early::Unseen(from, ..) if *from == side => break,
@@ -262,10 +264,16 @@ impl Speaks {
             Some(_) if !last => return,
             _ => 0,
         };
+        // What a client asks of a SOCKS proxy stands before what it says through it.
+        let (before, before_back) = match socks_set_up::find_set_up(&there[before..], &back) {
+            SocksSetUp::Begun if !last => return,
+            SocksSetUp::Whole { there, back } => (before + there, back),
+            _ => (before, 0),
+        };
         let there = &there[before..];
         let opening = ConversationOpening {
             there,
-            back: &back,
+            back: &back[before_back..],
             port,
         };
         let Some(mut dissector) = protocol_recognition::recognise(&opening, last) else {
@@ -274,18 +282,16 @@ impl Speaks {
         if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(there)) {
             dissector = Box::new(tls::decryption::Deciphered::new(secrets, port));
         }
-        let mut skip = before;
+        let mut skip = [before, before_back];
         for early in early.drain(..) {
             match early {
-                Early::Bytes(EventStreamDirection::There, at, bytes) if skip > 0 => {
-                    let header = skip.min(bytes.len());
-                    skip -= header;
+                Early::Bytes(side, at, bytes) => {
+                    let header = skip[side as usize].min(bytes.len());
+                    skip[side as usize] -= header;
                     if header < bytes.len() {
-                        let side = EventStreamDirection::There;
                         dissector.bytes(side, at + header as u64, &bytes[header..], found);
                     }
                 }
-                Early::Bytes(side, at, bytes) => dissector.bytes(side, at, &bytes, found),
                 Early::Unseen(side, at, count) => dissector.unseen(side, at, count, found),
             }
         }

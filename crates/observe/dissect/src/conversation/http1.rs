@@ -12,6 +12,7 @@ use crate::conversation::pending_requests::{
     PendingExchange, PendingExchangeQueue, known_exchange, of_answer,
 };
 use crate::conversation::turn_dissector::TurnDissector;
+use crate::conversation::websocket::WebSocket;
 use crate::left_out::Bound;
 use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
@@ -118,6 +119,7 @@ struct Framing {
     chunked: bool,
     upgrades: bool,
     to_http2: bool,
+    to_websocket: bool,
     events: bool,
 }
 
@@ -185,6 +187,15 @@ impl Dissector for Http1 {
             None => "HTTP/1.1",
             Some(tunnel) if tunnel.is_exact() => tunnel.protocol(),
             Some(_) => "HTTP/1.1, then by turns",
+        }
+    }
+
+    fn protocol_of(&self, _: ExchangeKind, number: u64) -> &'static str {
+        let is_before = number < self.before_tunnel && self.is_exact();
+        if is_before {
+            "HTTP/1.1"
+        } else {
+            self.protocol()
         }
     }
 
@@ -419,10 +430,10 @@ impl Http1 {
             (false, false, None) => self.sides[1].state = Http1ParserState::UntilEnd,
         }
         if becomes_tunnel {
-            self.tunnel = Some(Box::new(TurnDissector::new(
-                "by turns",
-                EventStreamDirection::There,
-            )));
+            self.tunnel = Some(match framing.to_websocket {
+                true => Box::<WebSocket>::default(),
+                false => Box::new(TurnDissector::new("by turns", EventStreamDirection::There)),
+            });
             self.before_tunnel = self.next;
         }
     }
@@ -645,6 +656,7 @@ fn framing(headers: &[httparse::Header<'_>]) -> Framing {
             name if name.eq_ignore_ascii_case("upgrade") => {
                 framing.upgrades = true;
                 framing.to_http2 |= has("h2c");
+                framing.to_websocket |= has("websocket");
             }
             name if name.eq_ignore_ascii_case("content-type") => {
                 framing.events |= value()

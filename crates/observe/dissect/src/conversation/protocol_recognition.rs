@@ -2,10 +2,16 @@
 //! its file and its line in [`ALL`].
 
 use super::Dissector;
+use super::amqp::Amqp;
 use super::dns::Dns;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::kafka::Kafka;
+use super::memcached::Memcached;
+use super::mongodb::MongoDb;
+use super::mqtt::Mqtt;
 use super::mysql::Mysql;
+use super::nats::Nats;
 use super::opening::{ConversationOpening, ProtocolVerdict};
 use super::postgres::Postgres;
 use super::resp::Resp;
@@ -44,6 +50,30 @@ const ALL: &[KnownProtocol] = &[
     KnownProtocol {
         recognise: super::resp::recognise,
         start: || Box::new(Resp::default()),
+    },
+    KnownProtocol {
+        recognise: super::memcached::recognise,
+        start: || Box::new(Memcached::default()),
+    },
+    KnownProtocol {
+        recognise: super::nats::recognise,
+        start: || Box::new(Nats::default()),
+    },
+    KnownProtocol {
+        recognise: super::mongodb::recognise,
+        start: || Box::new(MongoDb::default()),
+    },
+    KnownProtocol {
+        recognise: super::kafka::recognise,
+        start: || Box::new(Kafka::default()),
+    },
+    KnownProtocol {
+        recognise: super::mqtt::recognise,
+        start: || Box::new(Mqtt::default()),
+    },
+    KnownProtocol {
+        recognise: super::amqp::recognise,
+        start: || Box::new(Amqp::default()),
     },
     KnownProtocol {
         recognise: super::tls::recognise,
@@ -99,6 +129,22 @@ mod tests {
             b"",
             "DNS",
         ),
+        (b"get user:7\r\n", b"", "memcached"),
+        (b"set k 0 0 2\r\nhi\r\n", b"", "memcached"),
+        (
+            b"\x80\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0k",
+            b"",
+            "memcached",
+        ),
+        (b"", b"INFO {\"server_id\":1}\r\n", "NATS"),
+        (
+            b"\x26\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0",
+            b"",
+            "MongoDB",
+        ),
+        (b"\0\0\0\x0d\0\x12\0\0\0\0\0\x01\0\x03app", b"", "Kafka"),
+        (b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a", b"", "MQTT"),
+        (b"AMQP\0\0\x09\x01", b"", "AMQP"),
         (b"", b"220 ready\r\n", "by turns"),
         (b"hello", b"hi", "by turns"),
     ];

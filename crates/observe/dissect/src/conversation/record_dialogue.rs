@@ -51,6 +51,14 @@ impl RecordDialogue {
         exchange
     }
 
+    /// The server says something that answers nothing: its exchange.
+    pub(super) fn tells(&mut self, at: u64, found: &mut Vec<DissectorEvent>) -> u64 {
+        let (exchange, kind) = (self.number(), ExchangeKind::OneWay);
+        let role = ExchangeRole::Response;
+        found.push(DissectorEvent::begins(exchange, role, kind, at));
+        exchange
+    }
+
     /// The record of one side that is whole answers nothing and is not answered.
     pub(super) fn one_way(
         &mut self,
@@ -73,6 +81,16 @@ impl RecordDialogue {
     /// Whether nothing is known of what one side says.
     pub(super) const fn is_lost(&self, side: EventStreamDirection) -> bool {
         self.sides[side as usize].lost
+    }
+
+    /// Whether nobody asked anything yet, and no record has begun.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.next == 0 && self.sides.iter().all(|side| side.records.is_between())
+    }
+
+    /// A record begins on one side.
+    pub(super) fn begin_side_anew(&mut self, side: EventStreamDirection) {
+        self.sides[side as usize] = RecordSide::default();
     }
 
     /// What one side says from now on is not looked at.

@@ -34,11 +34,63 @@ fn http1() -> Spoken {
     .to_vec()
 }
 
+/// One of each protocol of records: what is asked first.
+fn others() -> Vec<Spoken> {
+    let whole = |script: &[(char, &[u8])]| -> Spoken {
+        script
+            .iter()
+            .map(|(side, bytes)| (*side, bytes.to_vec()))
+            .collect()
+    };
+    vec![
+        whole(&[
+            ('>', b"set k 0 0 2\r\nhi\r\nget k\r\nmg k v\r\n"),
+            ('<', b"STORED\r\nVALUE k 0 2\r\nhi\r\nEND\r\nVA 2\r\nhi\r\n"),
+        ]),
+        whole(&[
+            ('<', b"INFO {}\r\n"),
+            ('>', b"CONNECT {}\r\nPING\r\nPUB a i.1 2\r\nhi\r\n"),
+            ('<', b"PONG\r\nMSG b 1 2\r\nhi\r\nMSG i.1 1 2\r\nhi\r\n"),
+        ]),
+        whole(&[
+            ('>', b"\x24\0\0\0\x01\0\0\0\0\0\0\0\xdd\x07\0\0\0\0\0\0\0\x0f\0\0\0\x10ping\0\x01\0\0\0\0\0"),
+            (
+                '<',
+                b"\x26\0\0\0\x09\0\0\0\x01\0\0\0\xdd\x07\0\0\0\0\0\0\0\x11\0\0\0\x01ok\0\0\0\0\0\0\0\xf0\x3f\0",
+            ),
+        ]),
+        whole(&[
+            ('>', b"\0\0\0\x0d\0\x12\0\0\0\0\0\x01\0\x03app"),
+            ('<', b"\0\0\0\x0a\0\0\0\x01\0\0\0\0\0\0"),
+        ]),
+        whole(&[
+            ('>', b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a"),
+            ('<', b"\x20\x02\0\0"),
+            ('>', b"\x32\x08\0\x03a/c\0\x01x\xc0\0"),
+            ('<', b"\x40\x02\0\x01\x30\x06\0\x03n/mx\xd0\0"),
+        ]),
+        whole(&[
+            ('>', b"AMQP\0\0\x09\x01\x01\0\x01\0\0\0\x05\0\x14\0\x0a\0\xce"),
+            ('<', b"\x01\0\x01\0\0\0\x08\0\x14\0\x0b\0\0\0\0\xce"),
+            (
+                '>',
+                b"\x01\0\x01\0\0\0\x09\0\x3c\0\x28\0\0\0\0\0\xce\x02\0\x01\0\0\0\x0e\0\x3c\0\0\0\0\0\0\0\0\0\x01\0\0\xce\x03\0\x01\0\0\0\x01a\xce",
+            ),
+        ]),
+        whole(&[
+            ('>', b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"),
+            ('<', b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\n\r\n\x81\x03abc"),
+            ('>', b"\x01\x81maskx\x89\x80mask\x80\x81masky"),
+        ]),
+    ]
+}
+
 /// All that are known to be right.
 fn all() -> Vec<Vec<u8>> {
     conversations()
         .iter()
         .chain([&http1()])
+        .chain(&others())
         .map(steps)
         .collect()
 }
@@ -46,7 +98,7 @@ fn all() -> Vec<Vec<u8>> {
 #[test]
 fn messages_of_right_conversations_end() {
     let ended: Vec<usize> = all().iter().map(|steps| fuzz_conversation(steps)).collect();
-    assert_eq!(ended, [4, 4, 2, 2, 2, 3, 4, 4]);
+    assert_eq!(ended, [4, 4, 2, 2, 2, 3, 4, 4, 6, 7, 2, 2, 7, 4, 5]);
 }
 
 /// What the fuzz target begins with, and what it found.
@@ -94,7 +146,7 @@ proptest! {
 
     #[test]
     fn right_conversations_that_were_changed_are_harmless(
-        which in 0_usize..8,
+        which in 0_usize..15,
         changes in prop::collection::vec((0_usize..2000, 0_u8.., 0_u8.., 0_u8..), 1..6),
     ) {
         let mut steps = all().swap_remove(which);

@@ -76,7 +76,10 @@ impl RequestConnection {
         // A small end that leaves right behind the acknowledgement of all before it was held back for it, if what was before
         // left long ago (Nagle 1984, Minshall).
         let before = own.left.whole(from).map(|moment| moment.at_ns);
+        // Within a long message whatever ends there waits for the acknowledgements of what is under way.
+        let is_short = end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
         if let (Some((acked, acked_ns)), Some(before)) = (other_ack, before)
+            && is_short
             && acked >= from
             && segment.bytes * SMALL < own.largest.max(1460)
             && at_ns.saturating_sub(acked_ns) <= LETS_GO_NS
@@ -150,9 +153,11 @@ impl RequestConnection {
             (is_beginning && !is_let_go && own.again.is_empty()).then_some(before.at_ns);
         let since = free_since.into_iter().chain(idle_since).min();
         let had_room = own.full.back().map_or(0, |(_, until)| *until);
+        // What an acknowledgement let go was the stack's until then.
+        let last_let_go = acknowledged.map_or(0, let_go).min(at_ns).max(before.at_ns);
         let gap = SendGap {
             end,
-            since_ns: since.unwrap_or(before.at_ns).max(had_room),
+            since_ns: since.unwrap_or(last_let_go).max(had_room),
             until_ns: at_ns,
             is_pause: since.is_some(),
         };

@@ -162,10 +162,14 @@ impl RequestConnection {
         if was_cut {
             void = Some(CUT_OFF);
         }
+        // Who asks on a connection that is closed already learns it then.
+        let asked = request.and_then(|request| request.left.or(request.arrived));
+        let asked_ns = asked.map_or(0, |(_, last)| last);
         let gave_up = of_stream
             .or(too_late)
             .or(closed)
-            .filter(|_| is_unanswered || was_cut);
+            .filter(|_| is_unanswered || was_cut)
+            .map(|at_ns| at_ns.max(asked_ns));
         if let Some((_, why)) = ended_by_server
             && is_unanswered
             && of_stream.or(too_late).is_none()

@@ -97,6 +97,9 @@ pub(crate) struct RequestServerWork {
     pub(crate) observer: i64,
 }
 
+/// Protocols of which an answer that is an error is a failure; of others programs use errors as answers.
+const ERRORS_FAIL: [&str; 6] = ["AMQP", "Kafka", "MQTT", "MongoDB", "NATS", "memcached"];
+
 impl TracedRequest {
     /// Whether its client gave it up before anything answered it.
     pub(crate) const fn is_given_up(&self) -> bool {
@@ -115,7 +118,7 @@ impl TracedRequest {
             .is_some_and(|why| why == SERVER_CLOSED || why == SERVER_RESET)
     }
 
-    /// Whether the answer says that it failed: HTTP from 400 on, gRPC but 0.
+    /// Whether the answer says that it failed: HTTP from 400 on, gRPC but 0, an error of a broker, a cache or MongoDB.
     pub(crate) fn has_failed(&self) -> bool {
         let status = self.status.as_str();
         let is_http = self.protocol.starts_with("HTTP")
@@ -124,7 +127,8 @@ impl TracedRequest {
         let is_grpc = status
             .strip_prefix("grpc-status ")
             .is_some_and(|code| !code.starts_with('0'));
-        self.is_call && (is_http || is_grpc)
+        let is_error = ERRORS_FAIL.contains(&self.protocol.as_str()) && status.starts_with("ERROR");
+        self.is_call && (is_http || is_grpc || is_error)
     }
 
     /// When it began, ns.

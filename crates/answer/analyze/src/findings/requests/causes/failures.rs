@@ -134,6 +134,19 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     })
 }
 
+/// Requests of whose answers only a part came, however little time that took.
+pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let (failed, all) = find_failed(log, TracedRequest::is_cut_off)?;
+    let sentence = format!(
+        "{} of {} {} failed: their connection ended in the midst of the answer",
+        failed.len(),
+        counted(all, "request"),
+        worst_place(&failed)
+    );
+    let found = report_failures(kind, log, &failed, all, sentence);
+    Some(found.attempt("see which side ends it: the server that crashes or says more bytes than it sends, or the client's time-out"))
+}
+
 /// Connections whose first packets nobody answered, however often they were sent.
 pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let attempts = || {

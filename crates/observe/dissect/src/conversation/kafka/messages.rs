@@ -1,0 +1,320 @@
+//! Messages of Kafka, as far as something of them is named: which ones there are, the topic that one is about, and its first error.
+
+use super::super::RedactedName;
+use super::super::records::RecordFieldReader;
+use super::HEAD;
+use stackline_redact::operation;
+
+const PRODUCE: usize = 0;
+const FETCH: usize = 1;
+const METADATA: usize = 3;
+const JOIN_GROUP: usize = 11;
+const SYNC_GROUP: usize = 14;
+const API_VERSIONS: usize = 18;
+/// Errors that are a part of joining: a member gets its name so.
+const MEMBER_ID_REQUIRED: usize = 79;
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KafkaApi {
+    name: &'static str,
+    /// From which version on numbers of lengths are short and fields may be added.
+    flexible: usize,
+    /// From which version on answers begin with a time; up to which one an error follows, where it does.
+    throttled: usize,
+    errors_before: usize,
+    /// The newest version that may be recognised.
+    pub(super) newest: usize,
+}
+
+const NEVER: usize = usize::MAX;
+
+const fn named(name: &'static str) -> KafkaApi {
+    KafkaApi {
+        name,
+        flexible: NEVER,
+        throttled: NEVER,
+        errors_before: 0,
+        newest: 20,
+    }
+}
+
+const fn with_error(
+    name: &'static str,
+    flexible: usize,
+    throttled: usize,
+    errors_before: usize,
+) -> KafkaApi {
+    KafkaApi {
+        name,
+        flexible,
+        throttled,
+        errors_before,
+        newest: 20,
+    }
+}
+
+/// By their numbers.
+const APIS: [KafkaApi; 51] = [
+    KafkaApi {
+        name: "Produce",
+        flexible: 9,
+        throttled: NEVER,
+        errors_before: 0,
+        newest: 20,
+    },
+    KafkaApi {
+        name: "Fetch",
+        flexible: 12,
+        throttled: 1,
+        errors_before: 0,
+        newest: 20,
+    },
+    named("ListOffsets"),
+    KafkaApi {
+        name: "Metadata",
+        flexible: 9,
+        throttled: 3,
+        errors_before: 0,
+        newest: 20,
+    },
+    named("LeaderAndIsr"),
+    named("StopReplica"),
+    named("UpdateMetadata"),
+    named("ControlledShutdown"),
+    named("OffsetCommit"),
+    named("OffsetFetch"),
+    with_error("FindCoordinator", 3, 1, 4),
+    with_error("JoinGroup", 6, 2, NEVER),
+    with_error("Heartbeat", 4, 1, NEVER),
+    with_error("LeaveGroup", 4, 1, NEVER),
+    with_error("SyncGroup", 4, 1, NEVER),
+    named("DescribeGroups"),
+    named("ListGroups"),
+    with_error("SaslHandshake", NEVER, NEVER, NEVER),
+    with_error("ApiVersions", NEVER, NEVER, NEVER),
+    named("CreateTopics"),
+    named("DeleteTopics"),
+    named("DeleteRecords"),
+    with_error("InitProducerId", 2, 0, NEVER),
+    named("OffsetForLeaderEpoch"),
+    named("AddPartitionsToTxn"),
+    with_error("AddOffsetsToTxn", 3, 0, NEVER),
+    with_error("EndTxn", 3, 0, NEVER),
+    named("WriteTxnMarkers"),
+    named("TxnOffsetCommit"),
+    named("DescribeAcls"),
+    named("CreateAcls"),
+    named("DeleteAcls"),
+    named("DescribeConfigs"),
+    named("AlterConfigs"),
+    named("AlterReplicaLogDirs"),
+    named("DescribeLogDirs"),
+    with_error("SaslAuthenticate", 2, NEVER, NEVER),
+    named("CreatePartitions"),
+    named("CreateDelegationToken"),
+    named("RenewDelegationToken"),
+    named("ExpireDelegationToken"),
+    named("DescribeDelegationToken"),
+    named("DeleteGroups"),
+    named("ElectLeaders"),
+    named("IncrementalAlterConfigs"),
+    named("AlterPartitionReassignments"),
+    named("ListPartitionReassignments"),
+    named("OffsetDelete"),
+    named("DescribeClientQuotas"),
+    named("AlterClientQuotas"),
+    named("DescribeUserScramCredentials"),
+];
+/// Those of newer servers, which have no short list.
+const NEWER: KafkaApi = named("request");
+const LAST: usize = 92;
+
+pub(super) fn api(key: usize) -> Option<&'static KafkaApi> {
+    APIS.get(key).or((key <= LAST).then_some(&NEWER))
+}
+
+/// The head of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KafkaRequest {
+    key: usize,
+    version: usize,
+    pub(super) number: usize,
+    api: &'static KafkaApi,
+}
+
+/// What stands at the beginning of a request to produce or to fetch.
+#[derive(Clone, Copy, Debug, Default)]
+struct KafkaBeginning<'b> {
+    acknowledgements: Option<usize>,
+    waits: bool,
+    topic: Option<&'b [u8]>,
+}
+
+impl KafkaRequest {
+    pub(super) fn of(held: &[u8]) -> Option<Self> {
+        let mut fields = RecordFieldReader(held.get(4..)?);
+        let (key, version, number) = (fields.number(2)?, fields.number(2)?, fields.number(4)?);
+        let api = api(key)?;
+        Some(Self {
+            key,
+            version,
+            number,
+            api,
+        })
+    }
+
+    const fn is_flexible(&self) -> bool {
+        self.version >= self.api.flexible
+    }
+
+    /// Whether it has to be seen further to know if it is answered.
+    pub(super) fn needs_more(&self, held: &[u8]) -> bool {
+        self.key == PRODUCE
+            && self
+                .beginning(held)
+                .and_then(|beginning| beginning.acknowledgements)
+                .is_none()
+    }
+
+    /// Whether nothing answers it.
+    pub(super) fn is_one_way(&self, held: &[u8]) -> bool {
+        self.beginning(held)
+            .and_then(|beginning| beginning.acknowledgements)
+            == Some(0)
+    }
+
+    pub(super) fn name(&self, held: &[u8]) -> RedactedName {
+        let beginning = self.beginning(held).unwrap_or_default();
+        let name = operation::redact_at_subject(self.api.name, beginning.topic.unwrap_or_default());
+        match self.key {
+            JOIN_GROUP | SYNC_GROUP => operation::blocking(&name),
+            FETCH if beginning.waits => operation::blocking(&name),
+            _ => name,
+        }
+    }
+
+    fn beginning<'b>(&self, held: &'b [u8]) -> Option<KafkaBeginning<'b>> {
+        let mut fields = RecordFieldReader(held.get(HEAD..)?);
+        text(&mut fields, false)?;
+        if self.is_flexible() {
+            fields.take(1)?; // Further fields, of which there are none yet.
+        }
+        let mut beginning = KafkaBeginning::default();
+        match self.key {
+            PRODUCE => {
+                if self.version >= 3 {
+                    text(&mut fields, self.is_flexible())?;
+                }
+                beginning.acknowledgements = Some(fields.number(2)?);
+                let _ = fields.take(4);
+                beginning.topic = self.first_topic(&mut fields, 13);
+            }
+            FETCH => {
+                let _ = (self.version < 15).then(|| fields.take(4));
+                beginning.waits = fields.number(4)? > 0 && fields.number(4)? > 0;
+                let between = [(3, 4), (4, 1), (7, 8)];
+                let skipped: usize = between
+                    .iter()
+                    .filter(|(from, _)| self.version >= *from)
+                    .map(|(_, bytes)| bytes)
+                    .sum();
+                let _ = fields.take(skipped);
+                beginning.topic = self.first_topic(&mut fields, 13);
+            }
+            METADATA => {
+                let id = if self.version >= 10 { 16 } else { 0 };
+                beginning.topic = self.first_topic_behind(&mut fields, id);
+            }
+            _ => {}
+        }
+        Some(beginning)
+    }
+
+    /// The name of the first topic, where topics have names and no numbers.
+    fn first_topic<'b>(
+        &self,
+        fields: &mut RecordFieldReader<'b>,
+        numbered_from: usize,
+    ) -> Option<&'b [u8]> {
+        (self.version < numbered_from)
+            .then(|| self.first_topic_behind(fields, 0))
+            .flatten()
+    }
+
+    fn first_topic_behind<'b>(
+        &self,
+        fields: &mut RecordFieldReader<'b>,
+        id: usize,
+    ) -> Option<&'b [u8]> {
+        let (none, count) = match self.is_flexible() {
+            true => (1, short_number(fields)?),
+            false => (0, fields.number(4).filter(|count| *count < 1 << 24)?),
+        };
+        if count <= none {
+            return None;
+        }
+        fields.take(id)?;
+        text(fields, self.is_flexible())
+    }
+
+    /// Whether an answer says that it failed, as far as that stands at its beginning.
+    pub(super) fn status(&self, body: &[u8]) -> RedactedName {
+        match self.error(RecordFieldReader(body)) {
+            Some(MEMBER_ID_REQUIRED) if self.key == JOIN_GROUP => {
+                RedactedName::fixed("member id required")
+            }
+            Some(0) | None => RedactedName::fixed("OK"),
+            Some(error) => RedactedName::number("ERROR ", error as u64),
+        }
+    }
+
+    fn error(&self, mut fields: RecordFieldReader<'_>) -> Option<usize> {
+        let is_flexible = self.is_flexible();
+        if is_flexible && self.key != API_VERSIONS {
+            fields.take(1)?;
+        }
+        if self.version >= self.api.throttled {
+            fields.take(4)?;
+        }
+        match self.key {
+            PRODUCE if self.version < 13 => {
+                self.first_topic_behind(&mut fields, 0)?;
+                let partitions = if is_flexible {
+                    short_number(&mut fields)?.saturating_sub(1)
+                } else {
+                    fields.number(4)?
+                };
+                fields.take(4)?;
+                fields.number(2).filter(|_| partitions > 0)
+            }
+            FETCH if self.version >= 7 => fields.number(2),
+            _ if self.version < self.api.errors_before => fields.number(2),
+            _ => None,
+        }
+    }
+}
+
+/// A text that may be none.
+fn text<'b>(fields: &mut RecordFieldReader<'b>, is_short: bool) -> Option<&'b [u8]> {
+    let length = match is_short {
+        true => short_number(fields)?.saturating_sub(1),
+        false => fields
+            .number(2)
+            .map(|length| if length >= 0x8000 { 0 } else { length })?,
+    };
+    fields.take(length)
+}
+
+/// A number in groups of seven bits, the first of which weighs least.
+fn short_number(fields: &mut RecordFieldReader<'_>) -> Option<usize> {
+    let mut number = 0;
+    for shift in [0, 7, 14, 21] {
+        let byte = fields.number(1)?;
+        number |= (byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}

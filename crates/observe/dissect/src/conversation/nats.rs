@@ -1,0 +1,294 @@
+//! NATS: lines, behind some of which a message stands. A message that names a subject for its answer is a request, and the first message
+//! on that subject its answer. All other messages are one-way: a server that hands them on answers nothing. After bytes that were not seen
+//! each side goes on with a line at the beginning of a segment.
+
+use super::correlated_exchanges::CorrelatedExchanges;
+use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::records::Extent;
+use super::text_lines::{is_too_long, line_extent, number, words_of};
+use super::tls::{self, TlsDissector};
+use super::{DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
+use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
+use crate::left_out::Bound;
+use stackline_events::unit_ids::EventStreamDirection;
+use stackline_redact::operation;
+
+/// First words of lines of each side.
+const OF_CLIENT: [&str; 7] = ["CONNECT", "PUB", "HPUB", "SUB", "UNSUB", "PING", "PONG"];
+const OF_SERVER: [&str; 7] = ["INFO", "MSG", "HMSG", "PING", "PONG", "+OK", "-ERR"];
+/// Bytes of a message's headers that are held: `NATS/1.0 503`.
+const STATUS_LINE: usize = 16;
+/// The subject of requests that wait until there is a message.
+const NEXT_MESSAGE: &[u8] = b"$JS.API.CONSUMER.MSG.NEXT.";
+/// What a server says is wrong.
+const ERRORS: [&str; 11] = [
+    "Authentication Timeout",
+    "Authorization Timeout",
+    "Authorization Violation",
+    "Invalid Subject",
+    "Maximum Connections Exceeded",
+    "Maximum Payload Violation",
+    "Parser Error",
+    "Permissions Violation",
+    "Slow Consumer",
+    "Stale Connection",
+    "Unknown Protocol Operation",
+];
+
+/// Whether a connection speaks it: the server says first what it is.
+pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
+    if !opening.there.is_empty() && opening.back.is_empty() {
+        return ProtocolVerdict::No;
+    }
+    ProtocolVerdict::begins(opening.back, b"INFO {")
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+pub struct Nats {
+    dialogue: RecordDialogue,
+    /// Requests by the subject of their answer; those that are pings by their number behind a byte that no subject has.
+    exchanges: CorrelatedExchanges<Vec<u8>, ()>,
+    /// Pings that were sent and that were answered.
+    pings: [u64; 2],
+    /// Which ping an answer is for is not known any more.
+    are_pings_lost: bool,
+}
+
+impl RecordProtocol for Nats {
+    const FOREIGN: &'static str = "it is not NATS";
+
+    type Phase = ();
+
+    fn dialogue(&self) -> &RecordDialogue {
+        &self.dialogue
+    }
+
+    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
+        &mut self.dialogue
+    }
+
+    fn phase(&self) {}
+
+    fn name(&self) -> &'static str {
+        match self.dialogue.inner() {
+            None => "NATS",
+            Some(_) => "NATS in TLS, by turns",
+        }
+    }
+
+    fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
+        match line_extent(head, |line| behind_line(side, line)) {
+            Extent::Record { length, keep } => Extent::Record {
+                length,
+                keep: keep + STATUS_LINE,
+            },
+            extent => extent,
+        }
+    }
+
+    fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
+        let is_first = self.dialogue.records(side).end() == 0;
+        if side == EventStreamDirection::There && is_first && tls::is_client_hello(bytes) {
+            return self.dialogue.hand_over(Box::<TlsDissector>::default());
+        }
+        let line = bytes
+            .split_inclusive(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        if self.dialogue.is_lost(side) && line.ends_with(b"\n") && behind_line(side, line).is_some()
+        {
+            self.dialogue.begin_side_anew(side);
+        }
+    }
+
+    fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(side);
+        let at = records.at();
+        let Some(message) = NatsMessage::of(records.held()) else {
+            return;
+        };
+        if side == EventStreamDirection::There {
+            let kind = match message.reply {
+                Some(_) => ExchangeKind::Call,
+                None => ExchangeKind::OneWay,
+            };
+            let exchange = self.dialogue.asks(kind, at, found);
+            self.exchanges.asks(exchange);
+        } else if !self.exchanges.answers(&message.subject.to_vec(), at, found) {
+            let exchange = self.dialogue.tells(at, found);
+            self.exchanges.tells(exchange);
+        }
+    }
+
+    fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(side);
+        let (held, end) = (records.held(), records.end());
+        match (NatsMessage::of(held), side) {
+            (Some(message), EventStreamDirection::There) => match message.reply {
+                Some(reply) => {
+                    let reply = reply.to_vec();
+                    self.exchanges.asked(reply, (), message.name(), end, found);
+                }
+                None => drop(self.exchanges.said(message.name(), end, found)),
+            },
+            (Some(message), EventStreamDirection::Back) => {
+                if !self.exchanges.finish_telling(message.name(), end, found) {
+                    let subject = message.subject.to_vec();
+                    self.exchanges
+                        .answered(&subject, status(held), records, found);
+                }
+            }
+            (None, EventStreamDirection::There) => self.line_of_client(found),
+            (None, EventStreamDirection::Back) => self.line_of_server(found),
+        }
+    }
+
+    fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
+        let is_long = |side| is_too_long(self.dialogue.records(side).held());
+        if why == Self::FOREIGN
+            && (is_long(EventStreamDirection::There) || is_long(EventStreamDirection::Back))
+        {
+            found.push(DissectorEvent::LeftOut(Bound::Head, 1));
+        }
+        self.exchanges.lose(why, found);
+        self.dialogue.lose();
+        self.are_pings_lost = true;
+    }
+}
+
+impl Nats {
+    fn line_of_client(&mut self, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(EventStreamDirection::There);
+        let (at, end) = (records.at(), records.end());
+        let words: Vec<&[u8]> = words_of(records.held()).take(2).collect();
+        let name = match word_of(OF_CLIENT, words.first().copied()) {
+            Some("PING") if !self.are_pings_lost => {
+                let exchange = self.dialogue.asks(ExchangeKind::Call, at, found);
+                self.exchanges.asks(exchange);
+                let key = ping_key(self.pings[0]);
+                self.pings[0] += 1;
+                return self
+                    .exchanges
+                    .asked(key, (), RedactedName::fixed("PING"), end, found);
+            }
+            Some(word @ "SUB") => {
+                operation::redact_at_subject(word, words.get(1).copied().unwrap_or_default())
+            }
+            Some(word @ ("CONNECT" | "UNSUB" | "PING")) => RedactedName::fixed(word),
+            _ => return,
+        };
+        self.dialogue.one_way(ExchangeRole::Request, name, found);
+    }
+
+    fn line_of_server(&mut self, found: &mut Vec<DissectorEvent>) {
+        let records = self.dialogue.records(EventStreamDirection::Back);
+        let held = records.held();
+        let oldest = ping_key(self.pings[1]);
+        let word = word_of(OF_SERVER, words_of(held).next());
+        let name = match word {
+            Some("PONG") => {
+                let is_one =
+                    self.exchanges
+                        .answered(&oldest, RedactedName::fixed("PONG"), records, found);
+                self.pings[1] += u64::from(is_one);
+                return;
+            }
+            Some("-ERR") => {
+                let text = held.get(b"-ERR".len()..).unwrap_or_default().trim_ascii();
+                let text = text.strip_prefix(b"'").unwrap_or(text);
+                let error =
+                    operation::redact_error(text.strip_suffix(b"'").unwrap_or(text), &ERRORS);
+                if self
+                    .exchanges
+                    .answered(&oldest, error.clone(), records, found)
+                {
+                    self.pings[1] += 1;
+                    return;
+                }
+                error
+            }
+            Some(word @ ("INFO" | "PING")) => RedactedName::fixed(word),
+            _ => return,
+        };
+        self.dialogue.one_way(ExchangeRole::Response, name, found);
+    }
+}
+
+/// A line behind which a message stands.
+#[derive(Clone, Copy, Debug)]
+struct NatsMessage<'b> {
+    word: &'static str,
+    subject: &'b [u8],
+    reply: Option<&'b [u8]>,
+}
+
+impl<'b> NatsMessage<'b> {
+    fn of(line: &'b [u8]) -> Option<Self> {
+        let mut words = words_of(line);
+        let word = word_of(["PUB", "HPUB", "MSG", "HMSG"], words.next())?;
+        let subject = words.next()?;
+        // The number of a subscription stands before the reply, lengths behind it.
+        let rest: Vec<&[u8]> = words.skip(usize::from(word.ends_with("MSG"))).collect();
+        let lengths = 1 + usize::from(word.starts_with('H'));
+        let reply = rest.first().copied().filter(|_| rest.len() > lengths);
+        Some(Self {
+            word,
+            subject,
+            reply,
+        })
+    }
+
+    fn name(&self) -> RedactedName {
+        let name = operation::redact_at_subject(self.word, self.subject);
+        match self.subject.starts_with(NEXT_MESSAGE) {
+            true => operation::blocking(&name),
+            false => name,
+        }
+    }
+}
+
+fn ping_key(number: u64) -> Vec<u8> {
+    [&b"\n"[..], &number.to_be_bytes()].concat()
+}
+
+/// Which of some words one is, in letters of any size.
+fn word_of<const N: usize>(words: [&'static str; N], word: Option<&[u8]>) -> Option<&'static str> {
+    let word = word?;
+    words
+        .into_iter()
+        .find(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// How many bytes of a message follow a line; `None`: it is not a line of that side.
+fn behind_line(side: EventStreamDirection, line: &[u8]) -> Option<u64> {
+    let first = words_of(line).next();
+    let word = match side {
+        EventStreamDirection::There => word_of(OF_CLIENT, first),
+        EventStreamDirection::Back => word_of(OF_SERVER, first),
+    };
+    match word? {
+        "PUB" | "HPUB" | "MSG" | "HMSG" => number(words_of(line).last()?)?.checked_add(2),
+        _ => Some(0),
+    }
+}
+
+/// What the headers of an answer say, if it has any: 503 where nobody listens on its subject.
+fn status(held: &[u8]) -> RedactedName {
+    let mut lines = held.splitn(2, |byte| *byte == b'\n');
+    let is_with_headers = lines
+        .next()
+        .is_some_and(|line| line.to_ascii_uppercase().starts_with(b"HMSG"));
+    let code = lines
+        .next()
+        .filter(|_| is_with_headers)
+        .and_then(|headers| headers.strip_prefix(b"NATS/1.0 "));
+    match code.and_then(|code| number(code.get(..3)?)) {
+        Some(code @ (400 | 401 | 409 | 500..=599)) => RedactedName::number("ERROR ", code),
+        Some(code) => RedactedName::number("", code),
+        None => RedactedName::fixed("message"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
