@@ -26,8 +26,11 @@ pub(super) fn read_text_line(line: &str) -> Result<AccessLogEntry, &'static str>
     // A syslog's head may have brackets too.
     let brackets = line.match_indices('[').find_map(|(at, _)| {
         let (time, rest) = line[at + 1..].split_once(']')?;
-        // A number of a process is no moment.
-        let moment = moment(time).filter(|(at_ns, _)| *at_ns >= EARLIEST_NS)?;
+        // A number of a process is no moment; what is written as a date is, however early.
+        let is_number = time
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let moment = moment(time).filter(|(at_ns, _)| !is_number || *at_ns >= EARLIEST_NS)?;
         Some((moment, rest))
     });
     let ((at_ns, resolution_ns), rest) = brackets.ok_or("no time that is known")?;
