@@ -75,6 +75,6 @@ fn an_x_client_waits_a_round_trip_for_each_answer() {
     // A relay that counts changes of direction counts ten.
     let (waits, each_s) = (number(takes, "/requests"), number(takes, "/each_s"));
     assert!((8.0..=20.0).contains(&waits), "{takes}");
-    // There and back is 40 ms by the link alone.
-    assert!((0.04..0.06).contains(&each_s), "{takes}");
+    // There and back is 40 ms by the link alone; a turn whose end still leaves while its answer begins waits for less of it.
+    assert!((0.036..0.06).contains(&each_s), "{takes}");
 }
