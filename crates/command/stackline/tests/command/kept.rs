@@ -173,6 +173,10 @@ fn another_text_of_that_name_is_a_second_network() {
             said(&second)
         );
     }
+    // The second one ends with its last program, which takes a moment.
+    until("the second network is gone", || {
+        (net.place.processes().len() == 1).then_some(())
+    });
     let joined = here(&["--join"]);
     assert_eq!(joined.stdout, first.stdout, "{}", said(&joined));
     net.stackline(&["net", "up", "net.stackline"])
