@@ -5,7 +5,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
-use crate::findings::requests::request::{SERVER_RESET, SILENT, TracedRequest};
+use crate::findings::requests::request::{REFUSED, SERVER_RESET, SILENT, TracedRequest};
 use crate::findings::requests::worst::format_client_server;
 use crate::statistics::to_f64;
 use stackline_events::unit_ids;
@@ -39,7 +39,9 @@ fn find_failed<'l>(
 /// The most frequent of some words, with how often each stands there.
 fn count_words<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    words.for_each(|word| *counts.entry(word).or_default() += 1);
+    words
+        .filter(|word| !word.is_empty())
+        .for_each(|word| *counts.entry(word).or_default() += 1);
     let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
     counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let more = counts.len().saturating_sub(NAMED);
@@ -62,10 +64,12 @@ fn report_failures(
     let rows: Vec<u32> = failed.iter().map(|request| request.row).take(12).collect();
     let names = count_words(failed.iter().map(|request| request.name.as_str()));
     let share = to_f64(failed.len() as u64) / to_f64(all.max(1));
-    kind.of_run(share, 0.95, sentence).because(log.evidence(
-        format!("{} of {all} requests: {names}", failed.len()),
-        &rows,
-    ))
+    let mut what = format!("{} of {all} requests", failed.len());
+    if !names.is_empty() {
+        what = format!("{what}: {names}");
+    }
+    kind.of_run(share, 0.95, sentence)
+        .because(log.evidence(what, &rows))
 }
 
 /// Where most of some requests were made.
@@ -132,6 +136,29 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     } else {
         found.attempt("see why the server ends connections: what it logs, whether it crashes or is started anew, its limits")
     })
+}
+
+/// Connections that were refused, however little time that took.
+pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let attempts = || {
+        let requests = log.costs().into_iter().flat_map(|costs| &costs.requests);
+        requests.filter(|request| request.is_call || request.is_unopened)
+    };
+    let is_refused = |request: &&TracedRequest| request.unknown.as_deref() == Some(REFUSED);
+    let refused: Vec<&TracedRequest> = attempts().filter(is_refused).collect();
+    let all = attempts().count() as u64;
+    let is_much = refused.len() >= MANY || to_f64(refused.len() as u64) >= SHARE * to_f64(all);
+    if refused.is_empty() || !is_much {
+        return None;
+    }
+    let sentence = format!(
+        "{} of {} {} were refused: nothing listens there",
+        refused.len(),
+        counted(all, "attempt"),
+        worst_place(&refused)
+    );
+    let found = report_failures(kind, log, &refused, all, sentence);
+    Some(found.attempt("see whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it"))
 }
 
 /// Requests of whose answers only a part came, however little time that took.

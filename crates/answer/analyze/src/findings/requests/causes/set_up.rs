@@ -20,6 +20,7 @@ const HABIT: u64 = 3;
 pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     failures::silent(kind, log)
         .or_else(|| given_up(kind, log))
+        .or_else(|| failures::refused(kind, log))
         .or_else(|| failures::cut_short(kind, log))
         .or_else(|| cut_off(kind, log))
 }
