@@ -240,7 +240,7 @@ mod tests {
             see(calls.pass_unread(1, false, 90_000));
             see(calls.end(1));
             let (exchanges, unknown) = builder.finish();
-            let told = |exchange: &stackline_requests::Exchange| {
+            let seen = |exchange: &stackline_requests::Exchange| {
                 let answered = exchange.response.clone().unwrap();
                 (
                     exchange.name.text(false).to_string(),
@@ -249,10 +249,10 @@ mod tests {
                     answered.end - answered.from,
                 )
             };
-            let told: Vec<_> = exchanges.iter().map(told).collect();
+            let seen: Vec<_> = exchanges.iter().map(seen).collect();
             let length = answer.len() as u64 + 90_000;
             let wanted = ("GET /item/7".to_owned(), "200".to_owned(), client, length);
-            assert_eq!(told, [wanted], "{unknown:?}");
+            assert_eq!(seen, [wanted], "{unknown:?}");
         }
     }
 

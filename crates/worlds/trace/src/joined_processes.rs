@@ -130,7 +130,7 @@ impl JoinedProcesses {
         self.known.iter().copied().collect()
     }
 
-    /// How often it is looked who has come: to read what a group has is little, to look at all processes of the machine is more.
+    /// How often newcomers are looked for: to read a group costs little, to read all processes of the machine costs more.
     pub(crate) const fn interval(&self) -> Duration {
         match self.namespaces.is_empty() {
             true => Duration::from_millis(20),
@@ -138,7 +138,7 @@ impl JoinedProcesses {
         }
     }
 
-    /// Looks who is there now: those that were not known.
+    /// Looks for processes again; returns those that were not known.
     pub(crate) fn refresh(&mut self) -> Vec<u32> {
         let root = Root::system();
         let mut now: BTreeSet<u32> = self

@@ -218,7 +218,7 @@ impl Amqp {
             {
                 self.confirming.insert(channel, 0);
             }
-            // Of a message that is got the body follows; the method is what tells that there is one.
+            // The body of a message follows; the method says that there is one.
             let key = if method.id == methods::GET_EMPTY {
                 (channel, methods::GET_OK, 0)
             } else {

@@ -137,7 +137,7 @@ impl ContainerList {
         }
     }
 
-    /// A runtime that was killed leaves what it knew, and within a container its numbers are others: who is not there runs not.
+    /// A runtime that was killed leaves what it knew, and within a container its numbers are others: a container whose process is not there does not run.
     fn keep_true_processes(&mut self, has_same_numbers: bool) {
         for one in &mut self.containers {
             let Some(pid) = one.pid else { continue };

@@ -6,7 +6,7 @@
 use crate::kernel_trace::{KernelTraceRings, TraceEventFormat, UndecodedTrace};
 use std::collections::HashMap;
 
-/// Kernel memory for the records of each core, KiB: 120,000 records, so that who reads may wait for a core.
+/// Kernel memory for the records of each core, KiB: 120,000 records, so that the reader may wait for a core.
 const RING_KIB: usize = 8_192;
 /// For those of all cores together, KiB, where there are many.
 const RINGS_KIB: usize = 131_072;
