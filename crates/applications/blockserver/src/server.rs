@@ -153,6 +153,9 @@ struct DiskServerShared {
     incoming: Arc<Incoming>,
     /// Whether disks of other masters are still to be taken over.
     adopts: AtomicBool,
+    /// Whether a master has taken it, and its disks name that master.
+    has_joined: Mutex<bool>,
+    first_join: Condvar,
     /// Threads that no client has.
     own_threads: usize,
     options: DiskServerOptions,
@@ -200,6 +203,8 @@ pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<Runnin
         refused: Rarely::default(),
         incoming: Arc::default(),
         adopts: AtomicBool::new(options.adopt),
+        has_joined: Mutex::new(false),
+        first_join: Condvar::new(),
         own_threads,
         options,
     });
@@ -486,6 +491,7 @@ impl DiskServerShared {
         receiver: &mut BlockMessageReceiver,
         sender: &mut BlockMessageSender,
     ) -> Result<(), BlockConnectionEnd> {
+        self.wait_for_first_join();
         let mut buffer = BlockBuffer::default();
         let mut written = vec![false; self.disks.len()];
         loop {

@@ -7,8 +7,13 @@
 
 mod common;
 
-use common::{Site, content, set, try_master};
+use common::{ANYWHERE, Site, content, set, try_master};
+use stackline_blocks::wire::handshake::BlockPeerRole;
+use stackline_blocks::wire::master_messages::DiskServerJoined;
+use stackline_blocks::wire::message::Message;
+use stackline_blocks::wire::server_messages::{StoreBlockRequest, Sync, Synced};
 use stackline_blockserver::client::BlockClientOptions;
+use stackline_blockserver::connection;
 use stackline_blockserver::connection_slots::BlockConnectionLimits;
 use stackline_blockserver::disk::BlockDisk;
 use stackline_blockserver::{master, range_read, server};
@@ -267,4 +272,45 @@ fn a_disk_that_cannot_be_written_is_read_and_the_others_serve_as_before() {
         rows.iter()
             .all(|row| row.places.iter().all(|place| place.disk == 1))
     );
+}
+
+/// A master names a server to loaders as soon as it has taken it, and its answer to the server may be on its way then.
+#[test]
+fn a_loader_that_comes_before_the_masters_answer_is_not_refused() {
+    const BLOCK: &[u8] = b"a block";
+    let listener = std::net::TcpListener::bind(SocketAddr::from(ANYWHERE)).unwrap();
+    let (site, master) = (Site::new(0), listener.local_addr().unwrap());
+    let running = site.start_server_with(0, |options| server::DiskServerOptions {
+        master: master.to_string(),
+        ..options
+    });
+    let (stream, _) = listener.accept().unwrap();
+    let (_, (mut from_server, mut to_server)) =
+        connection::accept_connection(stream, Some(&site.key), None).unwrap();
+    assert!(matches!(from_server.message(), Ok(Message::Join(_))));
+
+    let address = running.address().to_string();
+    let (mut answers, mut loader) =
+        connection::connect(&address, BlockPeerRole::Writer, Some(&site.key), None).unwrap();
+    let block = StoreBlockRequest {
+        request: 1,
+        disk: 0,
+        offset: stackline_blocks::master::ALIGNMENT,
+        length: BLOCK.len() as u32,
+        checksum: crc32fast::hash(BLOCK),
+    };
+    loader.with_data(&block.into(), BLOCK).unwrap();
+    loader.message(&Sync { request: 2, set: 1 }.into()).unwrap();
+    // Long enough for the server to have read both.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let joined = DiskServerJoined {
+        server: 0,
+        master: 42,
+    };
+    to_server.message(&joined.into()).unwrap();
+    assert!(matches!(
+        answers.message(),
+        Ok(Message::Synced(Synced { request: 2 }))
+    ));
+    running.stop();
 }

@@ -11,7 +11,12 @@ use stackline_blocks::wire::message::{Message, Why};
 use stackline_blocks::wire::server_messages::DiskInfo;
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+/// How long a loader that comes before the master's answer waits for it.
+const JOIN_ANSWER: Duration = Duration::from_secs(5);
 
 /// The number that the master gives, or why it gives none.
 fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
@@ -128,6 +133,21 @@ impl DiskServerShared {
             self.options.master
         ));
         self.belong_to(joined.master);
+        *self.joined_flag() = true;
+        self.first_join.notify_all();
+    }
+
+    /// A master names this server to loaders as soon as it has taken it: a loader may be here before the master's answer is.
+    pub(super) fn wait_for_first_join(&self) {
+        let _ = self
+            .first_join
+            .wait_timeout_while(self.joined_flag(), JOIN_ANSWER, |has_joined| !*has_joined);
+    }
+
+    fn joined_flag(&self) -> MutexGuard<'_, bool> {
+        self.has_joined
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reports to the master that it lives and what changes of its disks, until that is over; then the connection ends.
