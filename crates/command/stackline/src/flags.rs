@@ -70,7 +70,8 @@ Examples:
   stackline run examples/first.stackline
   stackline run -e '10 request_response 32*1000 over tcp, unix'
   stackline run examples/dumbbell.stackline --in simulated
-  stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over 'tcp(nodelay), udp'
+  stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
+      'tcp(nodelay), udp'
 
 Every run is kept in stackline-runs/, or in the directory that STACKLINE_RUNS names.";
 
@@ -82,39 +83,46 @@ Examples:
 
   stackline predict wan.stackline --simulate
 
-Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that
+Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that \
 takes no more than two seconds in all; else it is open, with its reason.";
 
 const AFTER_FACTORS: &str = "\
 Examples:
-  stackline factors wan.stackline -f 'bandwidth x 10' -f 'delay x 0.1' -f 'receive_buffer = 64 KiB, 1 MiB'
-  stackline factors wan.stackline -f 'loss x 0.1' -f 'stack = tcp, quic' --design full --replicates 10
+  stackline factors wan.stackline -f 'bandwidth x 10' -f 'delay x 0.1' -f \\
+      'receive_buffer = 64 KiB, 1 MiB'
+  stackline factors wan.stackline -f 'loss x 0.1' -f 'stack = tcp, quic' \\
+      --design full --replicates 10
   stackline factors many.stackline --budget 10min --pictures figures
-  stackline factors wan.stackline -f 'bandwidth x 10' -f 'cpu x 2' --cost 'bandwidth x 10 = 300, cpu x 2 = 120' --spend 300
+  stackline factors wan.stackline -f 'bandwidth x 10' -f 'cpu x 2' --cost \\
+      'bandwidth x 10 = 300, cpu x 2 = 120' --spend 300
 
-What can be varied: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of SWITCH], stack, size,
-clients, from, to, any option of the stack, any variable. A specification may declare its own (`factor delay x 0.1;`).";
+What can be varied: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of \
+SWITCH], stack, size, clients, from, to, any option of the stack, any variable. A specification may \
+declare its own (`factor delay x 0.1;`).";
 
 const AFTER_GENERATE: &str = "\
 Examples:
   stackline truth generate labelled --count 20 --capture
   STACKLINE_RUNS=labelled stackline diagnose last
 
-Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it away
-and simulating again. docs/JSON.md describes truth.json.";
+Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it \
+away and simulating again. docs/JSON.md describes truth.json.";
 
 const AFTER_QUERY: &str = "\
 Examples:
   stackline query last 'SELECT measurement, run, elapsed_s FROM results'
-  stackline query before after 'SELECT run_name, avg(elapsed_s) FROM results GROUP BY run_name'
-  stackline query RUN 'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
+  stackline query before after \\
+      'SELECT run_name, avg(elapsed_s) FROM results GROUP BY run_name'
+  stackline query RUN \\
+      'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
 
 Tables: results, and events of runs with --trace; columns: docs/JSON.md.";
 
 const AFTER_REPRODUCE: &str = "\
 Examples:
   stackline reproduce                             # lists the papers
-  stackline reproduce blast --pictures figures    # Zwaenepoel 1985, with Figures 4 to 6 as SVG
+  # Zwaenepoel 1985, with Figures 4 to 6 as SVG
+  stackline reproduce blast --pictures figures
   stackline reproduce blast --profile > sun.stackline";
 
 const AFTER_IMPORT: &str = "\
@@ -123,19 +131,24 @@ Examples:
   stackline import a.log b.log --host rack1=a.log --host '*-rack2=b.log'
   zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
 
-The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left out.";
+The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left \
+out.";
 const AFTER_COMPLETIONS: &str = "\
 Examples:
-  stackline completions bash > ~/.local/share/bash-completion/completions/stackline
-  stackline completions zsh > ~/.zfunc/_stackline        # with ~/.zfunc in fpath
+  stackline completions bash > \\
+      ~/.local/share/bash-completion/completions/stackline
+  # with ~/.zfunc in fpath
+  stackline completions zsh > ~/.zfunc/_stackline
   stackline completions fish > ~/.config/fish/completions/stackline.fish";
 
 const AFTER_REPORT: &str = "\
 Examples:
   stackline run examples/first.stackline --trace
-  stackline report 20260101-120000-first                        # writes report.html beside its events
+  # writes report.html beside its events
+  stackline report 20260101-120000-first
   stackline report 20260101-120000-first --svg lines.svg --from 1.2s --to 1.3s
-  stackline open                                                # the newest run's page, in a browser";
+  # the newest run's page, in a browser
+  stackline open";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StacklineCommand {
