@@ -6,6 +6,8 @@ mod clean;
 mod client;
 mod command_groups;
 mod display;
+#[cfg(test)]
+mod documented_commands;
 mod factors;
 mod import_export;
 mod lifelines;
