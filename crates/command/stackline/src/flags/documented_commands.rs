@@ -16,7 +16,7 @@ fn lines_of(text: &str) -> Vec<String> {
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote, mut is_word) = (String::new(), None, false);
-    let mut end_word = |word: &mut String, is_word: &mut bool, commands: &mut Vec<Vec<String>>| {
+    let end_word = |word: &mut String, is_word: &mut bool, commands: &mut Vec<Vec<String>>| {
         if std::mem::take(is_word) {
             commands.last_mut().unwrap().push(std::mem::take(word));
         }
