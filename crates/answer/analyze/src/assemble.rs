@@ -308,7 +308,7 @@ impl<'i> Assembler<'i> {
             return;
         }
         if role.says_source {
-            self.from_source(id, table.value(row, SOURCE_FIELD));
+            self.note_source(id, table.value(row, SOURCE_FIELD));
         }
         if role.layer == Some(Layer::Application) {
             self.own.resize(self.own.len().max(id as usize + 1), false);
@@ -321,7 +321,7 @@ impl<'i> Assembler<'i> {
     }
 
     /// What a block's message says of where it came from.
-    fn from_source(&mut self, id: u32, said: EventValue<'_>) {
+    fn note_source(&mut self, id: u32, said: EventValue<'_>) {
         let in_memory = match said {
             EventValue::Text(FROM_MEMORY) => true,
             EventValue::Text(FROM_DISK) => false,
