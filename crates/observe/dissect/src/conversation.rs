@@ -159,6 +159,13 @@ pub enum DissectorEvent {
         /// What it says.
         context: Traceparent,
     },
+    /// The exchange goes on with what an earlier one began, in another round trip: both are one request.
+    GoesOn {
+        /// Which exchange.
+        exchange: u64,
+        /// The one before it.
+        of: u64,
+    },
     /// A part of a message that goes on is whole: an event of a stream, a message of a call.
     Part {
         /// Of which exchange.
@@ -290,6 +297,7 @@ impl DissectorEvent {
             Self::Begins { exchange, .. }
             | Self::Named { exchange, .. }
             | Self::InTrace { exchange, .. }
+            | Self::GoesOn { exchange, .. }
             | Self::Part { exchange, .. }
             | Self::Ends { exchange, .. }
             | Self::Void { exchange, .. } => Some(*exchange),
@@ -316,6 +324,10 @@ fn renumber(found: &mut [DissectorEvent], before: u64) {
             | DissectorEvent::Part { exchange, .. }
             | DissectorEvent::Ends { exchange, .. }
             | DissectorEvent::Void { exchange, .. } => *exchange = exchange.saturating_add(before),
+            DissectorEvent::GoesOn { exchange, of } => {
+                *exchange = exchange.saturating_add(before);
+                *of = of.saturating_add(before);
+            }
             DissectorEvent::LeftOut(..) => {}
         }
     }
