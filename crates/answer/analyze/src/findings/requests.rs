@@ -4,6 +4,8 @@ pub(super) mod attempts;
 pub(super) mod cause_costs;
 pub(super) mod causes;
 pub(super) mod costs;
+pub(super) mod failed_status;
+pub(super) mod general_names;
 pub(super) mod message_delays;
 pub(super) mod named;
 pub(super) mod network;

@@ -21,6 +21,8 @@ pub(crate) enum RequestCause {
     Rate,
     Queue,
     Distance,
+    /// A part of the distance: round trips behind the first of a request.
+    FurtherTrips,
     Queued,
     Away,
     Compute,

@@ -53,6 +53,7 @@ kinds! {
     SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" server_causes server_takes
     CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the midst of a request although nothing hinders it" client_causes client_pauses
     CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
+    ROUND_TRIPS "request_round_trips" "of requests that were traced: one goes there and back several times, as where a driver prepares, describes and executes a statement one after the other" transit_causes round_trips
     CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" client_causes client_late
     REQUEST_HELD "request_held" "of requests that were traced: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }

@@ -16,6 +16,8 @@ pub(crate) struct RequestCosts {
     pub(crate) requests: Vec<TracedRequest>,
     /// By cause and place: a server, or a client and a server.
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
+    /// What of the distance is for round trips behind the first of a request, by client and server.
+    pub(crate) further_trips: BTreeMap<String, RequestCauseCost>,
     /// Time of all requests that no other was made for, ns.
     pub(crate) total_ns: i64,
     /// How many those are.
@@ -52,6 +54,7 @@ struct Spender<'r> {
     /// When each server worked: begin, end, of which request.
     working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
     costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
+    further_trips: BTreeMap<String, RequestCauseCost>,
 }
 
 impl RequestCosts {
@@ -86,7 +89,7 @@ impl RequestCosts {
             total_ns += i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             spender.between(retry);
         }
-        let costs = spender.costs;
+        let (costs, further_trips) = (spender.costs, spender.further_trips);
         let unanswered = |request: &&TracedRequest| {
             request.is_call
                 && !is_wait(request)
@@ -101,6 +104,7 @@ impl RequestCosts {
         Some(Self {
             requests: all,
             costs,
+            further_trips,
             total_ns,
             roots,
             unanswered,
@@ -226,17 +230,18 @@ impl<'r> Spender<'r> {
                         there: i64::MAX,
                         back: i64::MAX,
                     });
-                known.there = known
-                    .there
-                    .min((times.there - waited(request, false)).max(0));
-                known.back = known.back.min((times.back - waited(request, true)).max(0));
+                let each = |ns: i64| ns.max(0) / times.trips();
+                known.there = known.there.min(each(times.there - waited(request, false)));
+                known.back = known.back.min(each(times.back - waited(request, true)));
             }
             let of_client = request.times.filter(|times| times.is_of_client);
             if let Some(trip) = of_client.and_then(|times| times.round_trip) {
                 let known = trips
                     .entry((&request.client, &request.server))
                     .or_insert(trip);
-                let answered_in = request.times.map_or(trip, |times| times.work);
+                let answered_in = request
+                    .times
+                    .map_or(trip, |times| times.work / times.trips());
                 *known = (*known).min(trip).min(answered_in.max(0));
             }
             if let Some((from, to)) = request.at_server() {
@@ -255,6 +260,7 @@ impl<'r> Spender<'r> {
             trips,
             working,
             costs: BTreeMap::new(),
+            further_trips: BTreeMap::new(),
         }
     }
 
@@ -273,6 +279,12 @@ impl<'r> Spender<'r> {
             } else {
                 part
             };
+            let trips = times.trips();
+            if cause == RequestCause::Distance && trips > 1 {
+                let further = self.further_trips.entry(who.clone()).or_default();
+                further.nested += u64::from(depth > 0);
+                further.add(part / trips * (trips - 1), request.row);
+            }
             let cost = self.costs.entry((cause, who)).or_default();
             cost.nested += u64::from(depth > 0);
             cost.add(part, request.row);
@@ -337,7 +349,9 @@ impl<'r> Spender<'r> {
     fn unseen_way(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let ends = (request.client.as_str(), request.server.as_str());
         match self.trips.get(&ends) {
-            Some(trip) if times.is_of_client => (*trip).clamp(0, times.work.max(0)),
+            Some(trip) if times.is_of_client => (*trip)
+                .saturating_mul(times.trips())
+                .clamp(0, times.work.max(0)),
             _ => 0,
         }
     }
@@ -427,7 +441,11 @@ impl<'r> Spender<'r> {
 
     fn usual(&self, request: &TracedRequest) -> Option<Usual> {
         let ends = (request.client.as_str(), request.server.as_str());
-        self.usual.get(&ends).copied()
+        let trips = request.times.map_or(1, |times| times.trips());
+        self.usual.get(&ends).map(|usual| Usual {
+            there: usual.there.saturating_mul(trips),
+            back: usual.back.saturating_mul(trips),
+        })
     }
 
     /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.

@@ -33,6 +33,9 @@ struct Planted {
     unknown: Option<&'static str>,
     /// It has times although nothing answered it: the client gave up.
     gave_up: bool,
+    /// What it is called, where it is not `GET /`, and how often it goes there and back.
+    name: &'static str,
+    rounds: i64,
 }
 
 impl Planted {
@@ -62,7 +65,11 @@ fn table(requests: &[Planted]) -> EventTable {
             "call".into(),
             one.protocol.into(),
             1.into(),
-            "GET /".into(),
+            if one.name.is_empty() {
+                "GET /".into()
+            } else {
+                one.name.into()
+            },
             one.status.into(),
         ];
         let ends = [
@@ -96,6 +103,7 @@ fn table(requests: &[Planted]) -> EventTable {
         let mut times = vec![unit, total.into()];
         times.extend(PARTS.map(|name| EventValue::from(part(name))));
         times.push((2 * MS).into());
+        times.push(one.rounds.max(1).into());
         table.push("REQUEST_TIME", one.client, at_ns, &times);
         let mut row = |keyword: &str, count: usize, values: &[(usize, i64)]| {
             if !values.is_empty() {
@@ -372,4 +380,121 @@ fn costs_add_up_and_say_what_would_be_left() {
             .contains("100 ms instead of 400 ms"),
         "{found:?}"
     );
+}
+
+/// A statement of so many round trips of 10 ms, and nothing else.
+fn statement(trips: i64) -> Planted {
+    Planted {
+        protocol: "PostgreSQL",
+        name: "SELECT a FROM t WHERE b = ?",
+        status: "SELECT 1",
+        rounds: trips,
+        ..Planted::of(0, &[("there", 5 * trips), ("back", 5 * trips)])
+    }
+}
+
+/// Ten requests like this one, each right behind the one before.
+fn in_a_row(one: &Planted) -> Vec<Planted> {
+    let each: i64 = one.parts.iter().map(|(_, ms)| ms).sum();
+    let at = |number: u64| Planted {
+        end_ms: 1000 + number * each.unsigned_abs(),
+        ..one.clone()
+    };
+    (1..=10).map(at).collect()
+}
+
+#[test]
+fn round_trips_of_one_statement_are_named() {
+    let mut requests = ten(&statement(3));
+    requests.truncate(2);
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "request_round_trips");
+    assert!(
+        found[0]
+            .sentence
+            .contains("take 3 round trips each for SELECT a FROM t WHERE b = ?"),
+        "{}",
+        found[0].sentence
+    );
+    // Two of three round trips of 10 ms.
+    assert!(
+        (found[0].share - 20.0 / 30.0).abs() < 0.02,
+        "{}",
+        found[0].share
+    );
+    let control = ten(&statement(1));
+    assert_eq!(of_events(&table(&control[..2]))[0].kind, "healthy");
+}
+
+#[test]
+fn many_statements_of_several_round_trips_are_chatty() {
+    let requests = in_a_row(&statement(3));
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "chatty_requests");
+    assert!(
+        found[0].sentence.contains("up to 10 requests a > b")
+            && found[0].sentence.contains("3 round trips"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(found.iter().all(|one| one.kind != "request_round_trips"));
+}
+
+#[test]
+fn a_statement_of_three_round_trips_is_no_queue_beside_one_of_one() {
+    let mut requests = ten(&statement(1));
+    requests.extend(
+        ten(&Planted {
+            end_ms: 0,
+            ..statement(3)
+        })
+        .into_iter()
+        .map(|one| Planted {
+            end_ms: one.end_ms + 10_000,
+            ..one
+        }),
+    );
+    let found = found(&requests);
+    assert!(
+        found.iter().all(|one| one.kind != "request_queue"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn errors_of_databases_and_caches_are_failures() {
+    for (protocol, status, words) in [
+        ("PostgreSQL", "ERROR 42P01", "no such table (3)"),
+        (
+            "MySQL",
+            "ERROR 1213 (40001)",
+            "another transaction was first (3)",
+        ),
+        ("RESP", "WRONGTYPE", "another kind of value (3)"),
+    ] {
+        let mut requests = ten(&Planted {
+            protocol,
+            status: "OK",
+            ..Planted::of(0, &[("work", 50)])
+        });
+        requests[2..5]
+            .iter_mut()
+            .for_each(|one| one.status = status);
+        let found = found(&requests);
+        assert_eq!(found[0].kind, "failed_requests", "{found:?}");
+        assert!(
+            found[0]
+                .sentence
+                .starts_with("3 of 10 requests a > b failed")
+                && found[0].sentence.contains(words),
+            "{}",
+            found[0].sentence
+        );
+    }
+    let nil = ten(&Planted {
+        protocol: "RESP",
+        status: "nil",
+        ..Planted::of(0, &[("work", 50)])
+    });
+    assert!(found(&nil).iter().all(|one| one.kind != "failed_requests"));
 }
