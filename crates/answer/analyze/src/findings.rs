@@ -118,6 +118,8 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::SERVER_STOPPED,
     requests::causes::SERVER_COLLECTS,
     requests::causes::SERVER_TAKES,
+    requests::causes::RESPONDER_TAKES,
+    requests::causes::BEHIND_SLOW,
     requests::causes::CLIENT_PAUSES,
     requests::causes::CHATTY,
     requests::causes::ROUND_TRIPS,

@@ -17,6 +17,7 @@
 //! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
 //! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
 //! | `socks_set_up` | what a SOCKS proxy is asked before another protocol begins |
+//! | `tunnel` | a connection behind a CONNECT |
 //! | `text_lines` | lines of words that begin records |
 //! | [`memcached`] | memcached, text and binary |
 //! | [`nats`] | NATS |
@@ -58,6 +59,7 @@ mod socks_set_up;
 mod statement_texts;
 mod text_lines;
 pub mod tls;
+mod tunnel;
 pub mod turn_dissector;
 pub mod websocket;
 

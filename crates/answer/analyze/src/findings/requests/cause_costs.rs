@@ -36,6 +36,8 @@ pub(crate) enum RequestCause {
     /// Whoever looks had the core.
     Observer,
     Server,
+    /// Who answers what a broker hands on.
+    Responder,
     SlowReader,
     /// Who asked wanted no answer any more.
     GivenUp,

@@ -3,6 +3,7 @@
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
+use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, requests};
@@ -18,7 +19,10 @@ pub(crate) struct RequestCosts {
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
     /// What of the distance is for round trips behind the first of a request, by client and server.
     pub(crate) further_trips: BTreeMap<String, RequestCauseCost>,
-    /// Time of all requests that no other was made for, ns.
+    /// Requests that wait for answers to others on their connection.
+    pub(crate) waits: Vec<RequestWait>,
+    /// Time of all requests that no other was made for, ns; of a connection on which several are under way at the same time, the
+    /// time in which any is.
     pub(crate) total_ns: i64,
     /// How many those are.
     pub(crate) roots: u64,
@@ -60,7 +64,8 @@ struct Spender<'r> {
 impl RequestCosts {
     /// Of a trace; `None` where it has no requests.
     pub(crate) fn of(log: &EventRows<'_>) -> Option<Self> {
-        let all = requests(log);
+        let mut all = requests(log);
+        let waits = part_overlaps(&mut all);
         if all.is_empty() {
             return None;
         }
@@ -76,7 +81,9 @@ impl RequestCosts {
             .filter(is_attempt)
             .filter(|request| is_root(request) && !is_within(request, &within))
         {
-            let Some(times) = request.times else { continue };
+            let Some(times) = request.own_times.or(request.times) else {
+                continue;
+            };
             total_ns += times.total.max(0);
             roots += 1;
             spender.spend(request, times, times.total.max(0), 0);
@@ -105,6 +112,7 @@ impl RequestCosts {
             requests: all,
             costs,
             further_trips,
+            waits,
             total_ns,
             roots,
             unanswered,
@@ -549,12 +557,12 @@ impl<'r> Spender<'r> {
         if nested > 0 && depth < DEEPEST {
             let sum: i64 = children
                 .iter()
-                .filter_map(|at| self.all[*at].times)
+                .filter_map(|at| self.all[*at].own_times.or(self.all[*at].times))
                 .map(|times| times.total.max(0))
                 .sum();
             for at in children {
                 let child = &self.all[at];
-                if let Some(times) = child.times {
+                if let Some(times) = child.own_times.or(child.times) {
                     // Side by side, each takes its share of the time that they take together.
                     let part = i128::from(times.total.max(0)) * i128::from(nested)
                         / i128::from(sum.max(1));
@@ -563,6 +571,10 @@ impl<'r> Spender<'r> {
             }
         } else {
             own = ns;
+        }
+        if let Some(responder) = &request.responder {
+            shares.push((RequestCause::Responder, responder.name.clone(), own));
+            return;
         }
         let Some(work) = request.work else {
             shares.push((RequestCause::Server, server, own));

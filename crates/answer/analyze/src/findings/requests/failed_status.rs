@@ -3,13 +3,13 @@
 /// Protocols of which an answer that is an error is a failure.
 const ERRORS_FAIL: [&str; 9] = [
     "AMQP",
-    "CONNECT",
     "Kafka",
     "MQTT",
     "MongoDB",
     "MySQL",
     "NATS",
     "PostgreSQL",
+    "SOCKS",
     "memcached",
 ];
 /// How errors of these begin.

@@ -244,12 +244,16 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
     let server = times.unread + times.work - unseen + sending + paused_back + no_room_there;
     let else_than_way = paused_there + paused_back + no_room_there + no_room_back + on_way;
     let way = (way - else_than_way).max(0) + on_way_there + on_way_back + unseen + times.connect;
+    let answers = request.responder.as_ref().map_or_else(
+        || server_name(request),
+        |responder| responder.name.trim_end_matches(',').to_owned(),
+    );
     vec![
         ("set-up".to_owned(), times.lookup + times.handshake),
         (client_name(request), client),
         ("the way".to_owned(), way),
         ("losses".to_owned(), losses),
-        (server_name(request), server),
+        (answers, server),
     ]
 }
 

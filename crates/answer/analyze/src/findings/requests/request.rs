@@ -1,6 +1,7 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
 use crate::findings::requests::failed_status::is_failure_status;
+use crate::findings::requests::responders::{RequestResponder, find_responders};
 use crate::findings::rows::EventRows;
 use std::collections::BTreeMap;
 
@@ -33,7 +34,11 @@ pub(crate) struct TracedRequest {
     pub(crate) unknown: Option<String>,
     pub(crate) end_ns: u64,
     pub(crate) times: Option<RequestTimes>,
+    /// The same without what requests before it on its connection have, where these were under way too and are answered first.
+    pub(crate) own_times: Option<RequestTimes>,
     pub(crate) network: RequestNetworkDelays,
+    /// Who answers it, where its server hands it on.
+    pub(crate) responder: Option<RequestResponder>,
     pub(crate) work: Option<RequestServerWork>,
     /// What the thread that read it did while it lay unread.
     pub(crate) wait: Option<RequestServerWork>,
@@ -181,6 +186,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     each("REQUEST_WAIT", &|request, row| {
         request.wait = Some(work(log, row))
     });
+    find_responders(&mut all);
     all
 }
 

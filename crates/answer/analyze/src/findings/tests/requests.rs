@@ -1,7 +1,7 @@
 //! Requests of programs that are not ours: each cause planted alone in a table of what a trace tells, and found first.
 
 use super::*;
-use stackline_events::EventValue;
+use stackline_events::{EventValue, unit_ids};
 
 const PARTS: [&str; 11] = [
     "lookup",
@@ -36,6 +36,8 @@ struct Planted {
     /// What it is called, where it is not `GET /`, and how often it goes there and back.
     name: &'static str,
     rounds: i64,
+    /// It has a connection of its own.
+    is_apart: bool,
 }
 
 impl Planted {
@@ -57,8 +59,11 @@ impl Planted {
 
 fn table(requests: &[Planted]) -> EventTable {
     let mut table = EventTable::default();
-    for (unit, one) in requests.iter().enumerate() {
-        let unit = EventValue::from(unit as i64);
+    for (number, one) in requests.iter().enumerate() {
+        let unit = EventValue::from(match one.is_apart {
+            true => unit_ids::unit(number as u32 + 1, 0),
+            false => number as i64,
+        });
         let at_ns = one.end_ms * MS;
         let call = [
             unit,
@@ -216,8 +221,9 @@ fn of_healthy_requests_nothing_is_alleged() {
 #[test]
 fn requests_that_wait_while_the_server_works_on_others_are_queued() {
     // Four come at once, each takes 20 ms, one after the other.
-    let one = |at: i64| {
-        Planted::of(
+    let one = |at: i64| Planted {
+        is_apart: true,
+        ..Planted::of(
             1000 + 20 * (at as u64 + 1),
             &[("there", 1), ("unread", 20 * at), ("work", 19), ("back", 0)],
         )
@@ -253,6 +259,7 @@ fn what_a_server_asks_others_is_their_time() {
         server: "c",
         end_ms: 1014 + 10 * at,
         parent: Some(0),
+        is_apart: true,
         ..Planted::of(0, &[("there", 5), ("back", 5)])
     };
     let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
@@ -497,4 +504,82 @@ fn errors_of_databases_and_caches_are_failures() {
         ..Planted::of(0, &[("work", 50)])
     });
     assert!(found(&nil).iter().all(|one| one.kind != "failed_requests"));
+}
+
+/// Redis is asked for one thing that takes 50 ms and fifteen that take 0.1 ms, all at once on one connection, then 100 ms later for
+/// one that takes 45 ms.
+fn pipeline(first_ms: i64) -> Vec<Planted> {
+    let one = |name: &'static str, begin: u64, end: u64| Planted {
+        protocol: "RESP",
+        status: "OK",
+        name,
+        ..Planted::of(end, &[("work", (end - begin) as i64)])
+    };
+    let first = 1000 + first_ms.unsigned_abs();
+    let mut all = vec![one("KEYS", 1000, first)];
+    all.extend((1..16).map(|at| one("GET k:1", 1000, first + at)));
+    all.push(one("SORT k:2", 2000, 2045));
+    all
+}
+
+#[test]
+fn what_is_pipelined_counts_the_time_in_which_any_is_under_way() {
+    let found = found(&pipeline(50));
+    // 65 ms for the pipeline and 45 ms for the last.
+    let takes = found.iter().find(|one| one.kind == "server_takes").unwrap();
+    assert!((takes.share - 1.0).abs() < 0.01, "{}", takes.share);
+    let all = takes.takes.as_ref().unwrap();
+    assert!((all.of_s - 0.110).abs() < 0.001, "{}", all.of_s);
+}
+
+#[test]
+fn the_slow_one_in_front_is_named() {
+    let slow = found(&pipeline(50));
+    let behind = slow
+        .iter()
+        .find(|one| one.kind == "request_behind_slow")
+        .unwrap();
+    assert!(
+        behind
+            .sentence
+            .starts_with("15 requests a > b wait behind KEYS on the same connection, 50.0 ms each"),
+        "{}",
+        behind.sentence
+    );
+    assert!(
+        (behind.share - 50.0 / 110.0).abs() < 0.01,
+        "{}",
+        behind.share
+    );
+    // Where all of them are alike, nobody is to blame.
+    assert!(
+        found(&pipeline(1))
+            .iter()
+            .all(|one| one.kind != "request_behind_slow")
+    );
+}
+
+#[test]
+fn a_broker_is_not_blamed_for_who_answers() {
+    let one = Planted {
+        protocol: "NATS",
+        name: "PUB orders.get",
+        status: "message",
+        // Its threads sleep between messages.
+        work: vec![(6, 50 * MS as i64)],
+        ..Planted::of(0, &[("there", 1), ("work", 50), ("back", 1)])
+    };
+    let found = found(&ten(&one));
+    assert_eq!(found[0].kind, "responder_takes");
+    assert!(
+        found[0].sentence.starts_with(
+            "whoever answers through httpd on b takes its time to answer PUB orders.get"
+        ),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        found.iter().all(|one| !one.kind.starts_with("server_")),
+        "{found:?}"
+    );
 }
