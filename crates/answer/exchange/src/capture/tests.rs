@@ -572,7 +572,7 @@ fn captures_that_call_their_hosts_alike_are_called_as_their_files_when_they_saw_
     let late = pcap(1, &[(900_000, packet_of(&(0, true, "", 900, b"x"), 0))]);
     assert_eq!(
         names(&[("x/a.pcap", &early, None), ("x/b.pcap", &late, None)]),
-        ["capture"]
+        ["10.0.0.1"]
     );
 }
 
