@@ -6,6 +6,8 @@ pub(super) mod link_loss;
 pub(super) mod losses;
 pub(super) mod lost_data;
 pub(super) mod network_limited;
+pub(super) mod outage;
+pub(super) mod outage_costs;
 pub(super) mod queue_drop;
 pub(super) mod queues;
 pub(super) mod receive_buffer_loss;

@@ -1,6 +1,7 @@
 //! What a piece of advice changes, as data: on a copy of the plan, so that whoever can run it sees what the advice is worth. It
 //! decides nothing and runs nothing.
 
+use crate::findings::measured::link_outages::without_outages;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
     Discipline, ImpMachine, ImpSettings, LinkQueue, LinkRate, LossModel, Network, NetworkLink,
@@ -30,6 +31,8 @@ pub enum PlanChange {
     Nearer(Vec<LinkEnds>),
     /// A link loses nothing in the direction from the first of these nodes to the second.
     NoLoss(LinkEnds),
+    /// A link between these nodes carries something at all times, both ways.
+    NoOutage(LinkEnds),
     /// All links carry packets of at most so many bytes.
     Packets(u64),
     /// An IMP has room to put so many messages together.
@@ -83,6 +86,7 @@ impl PlanChange {
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
             Self::NoLoss(_) => Some("without its losses"),
+            Self::NoOutage(_) => Some("without that"),
             Self::Processor(_) => Some("at twice its speed"),
             Self::NoDelays(..) => Some("without that time"),
             Self::NoLoad => Some("without it"),
@@ -141,6 +145,12 @@ impl PlanChange {
                 }
             }),
             Self::NoLoss(ends) => no_loss(network, ends),
+            Self::NoOutage(ends) => {
+                each_of(network, std::slice::from_ref(ends), without_outages);
+                let hosts = network.hosts.iter_mut();
+                let here = hosts.filter(|host| [&ends.0, &ends.1].contains(&&host.name));
+                here.for_each(|host| host.down = None);
+            }
             Self::Packets(bytes) => {
                 network
                     .links

@@ -5,6 +5,7 @@ pub(super) mod account;
 pub(super) mod context;
 pub(super) mod correlate;
 pub(super) mod endpoints;
+pub(super) mod link_outages;
 pub(super) mod measurement;
 pub(super) mod parallel_parts;
 pub(super) mod part;

@@ -4,6 +4,7 @@ mod calls;
 mod ends;
 mod lost_data;
 mod observed;
+mod outages;
 mod request_network;
 mod requests;
 mod session;

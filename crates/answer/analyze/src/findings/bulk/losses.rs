@@ -53,6 +53,7 @@ impl LossCost {
         outside: &[BTreeMap<PairSide, Outside>],
         accounts: &BTreeMap<usize, PartTimeShares>,
         cpu: f64,
+        down: f64,
     ) -> Self {
         // The kernel's events name no stream.
         let rows = |entry: &CatalogueEntry| {
@@ -66,7 +67,12 @@ impl LossCost {
             .filter(|entry| entry.fate == Some(DataFate::SentAgain));
         let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
         again.sort_by_key(|row| measurement.log.at(*row));
-        let drops = measurement.rows("NET_DROP");
+        let mut drops = measurement.rows("NET_DROP");
+        let in_outage = |row: u32| {
+            let mut outages = measurement.outages.iter();
+            outages.any(|outage| measurement.is_in_outage(row, outage))
+        };
+        drops.retain(|row| !in_outage(*row));
         let slack = slack_ns(measurement);
         let (known, unknown): (Vec<u32>, Vec<u32>) = again
             .iter()
@@ -86,7 +92,7 @@ impl LossCost {
         if measurement.has_calls_or_connects() {
             losses.of_calls(measurement);
         } else {
-            losses.of_bulk(measurement, outside, cpu);
+            losses.of_bulk(measurement, outside, cpu, down);
         }
         losses.by_states(measurement, accounts);
         losses
@@ -152,6 +158,7 @@ impl LossCost {
         measurement: &FindingMeasurement<'_>,
         outside: &[BTreeMap<PairSide, Outside>],
         cpu: f64,
+        down: f64,
     ) {
         let fullness = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
         let kept = measurement.over_parts(|part| {
@@ -166,7 +173,7 @@ impl LossCost {
         // What a transfer without losses leaves unused while its window grows is not theirs. A window may be closed while
         // others use the path.
         let opening = measurement.opening_s() / measurement.span_s;
-        let left = (1.0 - fullness - opening).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
+        let left = (1.0 - fullness - opening - down).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
             measurement
                 .parts
