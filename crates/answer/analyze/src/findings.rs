@@ -72,6 +72,7 @@ pub const KINDS: &[FindingKind] = &[
     bulk::sender_limited::KIND,
     bulk::network_limited::KIND,
     bulk::outage::KIND,
+    bulk::reordering::KIND,
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,

@@ -12,6 +12,7 @@ pub(super) mod queue_drop;
 pub(super) mod queues;
 pub(super) mod receive_buffer_loss;
 pub(super) mod receiver_limited;
+pub(super) mod reordering;
 pub(super) mod retransmission_stall;
 pub(super) mod sender_limited;
 pub(super) mod slow_start;

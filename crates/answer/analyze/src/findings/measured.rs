@@ -7,6 +7,7 @@ pub(super) mod correlate;
 pub(super) mod endpoints;
 pub(super) mod link_outages;
 pub(super) mod measurement;
+pub(super) mod needless_resends;
 pub(super) mod parallel_parts;
 pub(super) mod part;
 pub(super) mod path;

@@ -7,6 +7,7 @@ use crate::findings::bulk::network_limited;
 use crate::findings::bulk::outage;
 use crate::findings::bulk::queue_drop;
 use crate::findings::bulk::receiver_limited;
+use crate::findings::bulk::reordering;
 use crate::findings::bulk::socket_buffer;
 use crate::findings::bulk::window_below_bdp;
 use crate::findings::calls::nagle_delayed_ack;
@@ -15,6 +16,7 @@ use crate::findings::environment::cpu_limit;
 use crate::findings::finding::{Advice, Finding};
 use crate::findings::kind::FindingKind;
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::needless_resends::NeedlessResends;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use crate::findings::measured::path::PathPort;
 use stackline_core::catalogue::FlowControl;
@@ -155,6 +157,20 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
                 places.clone(),
                 format!("the link {name} {}", outage.words(longest_run(measurement))),
                 PlanChange::NoOutage(ends.clone()),
+            ));
+        }
+        let overtakes = port
+            .hop
+            .jitter
+            .as_ref()
+            .is_some_and(|jitter| jitter.reorder);
+        if overtakes && NeedlessResends::of(measurement).is_some() {
+            found.push(suspect(
+                measurement,
+                &reordering::KIND,
+                places.clone(),
+                format!("packets overtake one another on the link {name}"),
+                PlanChange::InOrder(ends.clone()),
             ));
         }
         if port.link_drops() > 0 && port.hop.losses != LossModel::None {

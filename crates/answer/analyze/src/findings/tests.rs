@@ -5,6 +5,7 @@ mod ends;
 mod lost_data;
 mod observed;
 mod outages;
+mod reordering;
 mod request_network;
 mod requests;
 mod session;

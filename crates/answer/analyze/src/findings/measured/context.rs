@@ -7,6 +7,7 @@ use crate::findings::finding::{Evidence, Finding, counted};
 use crate::findings::measured::account::{PartTimeShares, States};
 use crate::findings::measured::endpoints::{self, Outside, ReceiveWait};
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::needless_resends::NeedlessResends;
 use crate::findings::measured::part::{MeasuredPart, opposite_side};
 use crate::findings::measured::receive_backlog::{self, Backlog};
 use stackline_core::network::Network;
@@ -27,6 +28,8 @@ pub(crate) struct FindingContext<'c> {
     pub(crate) losses: LossCost,
     /// What times cost in which a link carries nothing.
     pub(crate) outages: OutageCosts,
+    /// What was sent again although it was not lost.
+    pub(crate) needless_resends: Option<NeedlessResends>,
     /// By part of the measurement, where its transports report their states.
     accounts: BTreeMap<usize, PartTimeShares>,
     /// By part of the measurement: what lay unread at the receiver of bulk data.
@@ -83,7 +86,7 @@ impl<'c> FindingContext<'c> {
         };
         let accounts: BTreeMap<usize, PartTimeShares> =
             measurement.parts.iter().filter_map(of).collect();
-        let losses = LossCost::of(
+        let mut losses = LossCost::of(
             &measurement,
             &waits,
             &outside,
@@ -91,6 +94,8 @@ impl<'c> FindingContext<'c> {
             cpu,
             outages.share,
         );
+        let needless_resends = NeedlessResends::of(&measurement);
+        losses.share *= 1.0 - needless_resends.map_or(0.0, |resends| resends.part());
         Self {
             measurement,
             waits,
@@ -98,6 +103,7 @@ impl<'c> FindingContext<'c> {
             processors,
             outages,
             losses,
+            needless_resends,
             accounts,
             backlogs,
         }

@@ -70,14 +70,13 @@ fn an_outage_beside_losses_takes_only_its_own_time_of_them() {
     let both = used(0.4)
         .with(lossy)
         .with(|given| without_rate(given, 2.0, 5.0));
-    let kinds = both.kinds();
-    assert_eq!(kinds[0], "outage", "{kinds:?}");
-    let shares = both
-        .found()
-        .iter()
-        .map(|finding| finding.share)
-        .sum::<f64>();
-    assert!(shares < 0.7, "{:?}", both.found());
+    let found = both.found();
+    let share = |kind: &str| {
+        let one = found.iter().find(|finding| finding.kind == kind);
+        one.map_or(0.0, |finding| finding.share)
+    };
+    assert!((share("outage") - 0.3).abs() < 0.01, "{found:?}");
+    assert!(share("link_loss") <= 0.31, "{found:?}");
 }
 
 #[test]
