@@ -6,10 +6,11 @@ use crate::findings::measured::account::PartTimeShares;
 use crate::findings::measured::correlate::{self, Explained};
 use crate::findings::measured::endpoints::{Outside, ReceiveWait};
 use crate::findings::measured::measurement::FindingMeasurement;
-use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::part::{GIVEN_UP_S, MeasuredPart, PartWorkload};
 use crate::findings::measured::path::{self, PathPort};
 use crate::statistics::{to_f64, value_at_rank};
 use stackline_core::procedure::PairSide;
+use stackline_core::units;
 use stackline_events::catalogue::{self, CatalogueEntry, DataFate};
 use std::collections::BTreeMap;
 
@@ -131,6 +132,14 @@ impl LossCost {
             self.stalls.confidence.max(self.dropped.confidence),
         );
         self.basis = "by the bytes that calls waited for".into();
+        let given_up: u64 = measurement.parts.iter().map(MeasuredPart::lost_calls).sum();
+        if given_up > 0 {
+            self.basis = format!(
+                "{given_up} calls were given up, each after {}, of {} that all calls took",
+                units::format_time(GIVEN_UP_S),
+                units::format_time(measurement.basis_s())
+            );
+        }
         if measurement.log.is_empty() {
             // Without events: calls that took much longer than usual, no more of them than packets were lost.
             let lost: u64 = measurement
@@ -144,7 +153,11 @@ impl LossCost {
                 .filter_map(MeasuredPart::retransmits)
                 .sum();
             let (seconds, times) = long_calls(measurement);
-            if times > 0 && times <= 2 * lost.max(again) {
+            let dropped_calls = given_up.min(lost);
+            if dropped_calls > 0 {
+                let seconds = to_f64(dropped_calls) * GIVEN_UP_S;
+                (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.85);
+            } else if times > 0 && times <= 2 * lost.max(again) {
                 (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
                 self.basis = format!("{times} calls took more than three times the median");
             }
