@@ -99,7 +99,7 @@ impl KeywordRole {
 
 fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
     let stage = match entry.keyword {
-        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
+        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_TURN" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
         "SOCK_SEND" | "DISPLAY_SEND" => 2,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,

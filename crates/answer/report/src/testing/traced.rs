@@ -263,6 +263,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
             warmup: false,
             from_ns: from,
             to_ns: from + count * 20_000,
+            network_ns: None,
         };
         traced.index.runs.push(span);
     }

@@ -99,6 +99,7 @@ pub(super) fn run_traced(
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
     tracing.traced = RunTrace {
         span_ns: traced.span_ns,
+        network_ns: None,
         hosts: traced.hosts,
     };
     let records = records?;
