@@ -73,6 +73,8 @@ pub const KINDS: &[FindingKind] = &[
     environment::stage_limited::KIND,
     bulk::sender_limited::KIND,
     bulk::network_limited::KIND,
+    bulk::outage::KIND,
+    bulk::reordering::KIND,
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,
