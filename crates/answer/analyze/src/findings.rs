@@ -10,7 +10,7 @@
 //! | `input` | what findings are computed from |
 //! | `finding` | what a finding is |
 //! | `suspects` | what the specification has that could cost time |
-//! | `change` | what a piece of advice changes in the plan |
+//! | `change`, `kept_connection` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
 //! | `ranking` | which finding comes first |
 //! | `rows`, `packets`, `event_log` | events by keyword, with the bytes they are about; what is computed of them once |
@@ -36,6 +36,7 @@ mod followed_units;
 mod healthy;
 mod imps;
 mod input;
+mod kept_connection;
 mod kind;
 mod measured;
 mod observed;
@@ -90,6 +91,7 @@ pub const KINDS: &[FindingKind] = &[
     observed::congestion::KIND,
     observed::application::KIND,
     observed::quiet::KIND,
+    calls::connection_per_call::KIND,
     calls::serial_round_trips::KIND,
     bulk::window_below_bdp::KIND,
     bulk::slow_start::KIND,

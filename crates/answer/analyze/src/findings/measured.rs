@@ -10,3 +10,4 @@ pub(super) mod parallel_parts;
 pub(super) mod part;
 pub(super) mod path;
 pub(super) mod receive_backlog;
+pub(super) mod turns;

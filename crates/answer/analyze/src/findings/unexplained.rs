@@ -69,7 +69,10 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     };
     let unused = measurement.over_parts(|part| match part.work {
         PartWorkload::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
-        PartWorkload::Bulk(_) | PartWorkload::Calls | PartWorkload::Connects => 0.0,
+        PartWorkload::Bulk(_)
+        | PartWorkload::Calls
+        | PartWorkload::Turns
+        | PartWorkload::Connects => 0.0,
     });
     let explained: f64 = found
         .iter()

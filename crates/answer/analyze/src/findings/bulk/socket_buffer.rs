@@ -6,7 +6,7 @@ use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
-use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::part::MeasuredPart;
 use crate::statistics::to_f64;
 use stackline_core::units;
 use stackline_model::pipe;
@@ -30,7 +30,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (side, own) = context.account(part)?.most(|states| states.send_buffer)?;
     let share = own * part.weight;
-    if part.work != PartWorkload::Calls || share < LEAST {
+    if !part.work.is_answered() || share < LEAST {
         return None;
     }
     let host = part.host(side);

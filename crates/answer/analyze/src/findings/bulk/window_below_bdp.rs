@@ -8,7 +8,7 @@ use crate::findings::followed_units::network;
 use crate::findings::imps::waits;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
-use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, PartWorkload, opposite_side};
+use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, opposite_side};
 use crate::statistics::to_f64;
 use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::plan::Size;
@@ -28,7 +28,7 @@ fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let in_packets = || {
-        if part.work == PartWorkload::Calls {
+        if part.work.is_answered() {
             turns_of_calls(context, part)
         } else {
             stop_and_wait(context, part)
@@ -45,7 +45,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         .account(part)?
         .most(|states| states.receive_window)?;
     let share = own * part.weight;
-    if part.work != PartWorkload::Calls || share < LEAST {
+    if !part.work.is_answered() || share < LEAST {
         return None;
     }
     let (reader, sender) = (part.host(opposite_side(side)), part.host(side));
@@ -150,7 +150,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     };
     let turns = each(&part.plan.data.unit)? + each(&part.plan.data.reply)?;
     // The last turn of either message ends it: the next thing needs no acknowledgement of it.
-    let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.calls().n());
+    let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.exchanges());
     let own = (waits / part.basis_s()).min(1.0);
     let share = own * part.weight;
     if share < LEAST {
@@ -165,7 +165,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     );
     let figure = format!(
         "{} calls x {} x {}",
-        part.calls().n(),
+        part.exchanges(),
         turns.saturating_sub(2),
         units::format_time(trip)
     );

@@ -49,7 +49,9 @@ impl PartTimeShares {
     ) -> Option<Self> {
         let sides = match part.work {
             PartWorkload::Bulk(side) => vec![side],
-            PartWorkload::Calls => vec![PairSide::Initiator, PairSide::Responder],
+            PartWorkload::Calls | PartWorkload::Turns => {
+                vec![PairSide::Initiator, PairSide::Responder]
+            }
             PartWorkload::Connects => return None,
         };
         let mut all = States::default();
@@ -68,7 +70,7 @@ impl PartTimeShares {
             all.rest_is_not_written();
         }
         let used = measurement.own_use(part).max(processors);
-        let calls = part.work == PartWorkload::Calls;
+        let calls = part.work.is_answered();
         let states = all.over(part.basis_s());
         let unread = unread.min(states.receive_window + at_end).clamp(0.0, 1.0);
         Some(Self {
