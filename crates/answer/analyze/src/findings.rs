@@ -12,7 +12,8 @@
 //! | `suspects` | what the specification has that could cost time |
 //! | `change`, `kept_connection` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
-//! | `ranking` | which finding comes first |
+//! | `ranking` | which finding comes first, and that no time is in two |
+//! | `removal` | which change takes a cause away |
 //! | `rows`, `packets`, `event_log` | events by keyword, with the bytes they are about; what is computed of them once |
 //! | `measured` | what kinds share about a measurement: its parts, paths, ends, and which events explain which waits |
 //! | `bulk` | kinds about data that goes one way: ends, windows, buffers, queues, links, losses |
@@ -22,6 +23,7 @@
 //! | `observed` | kinds about connections of any programs, where nothing was measured |
 //! | `imps` | what holds messages up between hosts of IMPs, and the IMPs' processors |
 //! | `environment` | kinds about what is around a run: clocks, processors, stopped processes, lost events |
+//! | `unaccounted` | what neither distance, data, service nor senders take of the time of calls |
 //! | `unexplained`, `healthy` | time without a cause, and runs that nothing limits |
 //!
 //! In a folder, a kind of finding is a file with the name of the kind.
@@ -42,16 +44,19 @@ mod measured;
 mod observed;
 mod packets;
 mod ranking;
+mod removal;
 mod requests;
 mod rows;
 mod suspects;
+mod unaccounted;
 mod unexplained;
 
 pub use change::PlanChange;
 pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
-pub use ranking::rank;
+pub use ranking::{count_time_once, rank};
+pub use removal::takes_away;
 pub use requests::named::{NamedRequests, find_named_requests, generalise_name};
 pub use suspects::Suspect;
 
@@ -181,7 +186,7 @@ pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
                 .filter(|finding| !whole || !finding.is_healthy()),
         );
     }
-    rank(&mut findings);
+    count_time_once(&mut findings);
     findings
 }
 

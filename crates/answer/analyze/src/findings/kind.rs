@@ -54,6 +54,7 @@ impl FindingKind {
             sentence,
             confidence,
             share,
+            saves: None,
             evidence,
             tries,
             measurement: None,

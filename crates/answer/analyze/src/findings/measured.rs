@@ -2,9 +2,11 @@
 //! waits.
 
 pub(super) mod account;
+pub(super) mod answered_time;
 pub(super) mod context;
 pub(super) mod correlate;
 pub(super) mod endpoints;
+pub(super) mod kernel_account;
 pub(super) mod measurement;
 pub(super) mod parallel_parts;
 pub(super) mod part;

@@ -180,6 +180,7 @@ pub(crate) fn few() -> TracedFixture {
     traced.index.runs.push(span);
     traced.findings.push(Finding {
         takes: None,
+        saves: None,
         kind: "queue_drop",
         sentence: "Unit 3 was dropped at edge.".into(),
         confidence: 0.99,
@@ -289,6 +290,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
     );
     traced.findings.push(Finding {
         takes: None,
+            saves: None,
         kind: "queue_drop",
         sentence:
             "The queue of edge>udjat is full: it holds each data unit for 400 us of its 800 us, and drops 1 in 60."
@@ -444,6 +446,7 @@ pub(crate) fn hostile() -> TracedFixture {
     });
     traced.findings.push(Finding {
         takes: None,
+        saves: None,
         kind: "healthy",
         sentence: HOSTILE.into(),
         confidence: 1.0,

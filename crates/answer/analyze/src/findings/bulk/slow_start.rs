@@ -63,7 +63,7 @@ fn by_states(
         percent(own)
     );
     let finding = KIND
-        .finding(context, share, 0.9, sentence)
+        .finding(context, share, account.confidence(0.9), sentence)
         .because(context.measurement.figure(figure));
     Some(tries(part, finding))
 }
@@ -109,7 +109,8 @@ fn first_window(part: &MeasuredPart<'_>) -> Option<(&'static str, u64, String)> 
             format!("`initcwnd {segments}` of `ip route`"),
         )),
         _ if stack.name == "quic" => {
-            let bytes = segments * segment;
+            // Packets count whole there.
+            let bytes = segments * segment * 5 / 4;
             Some((
                 "initial_window",
                 bytes.min(MOST_BYTES),

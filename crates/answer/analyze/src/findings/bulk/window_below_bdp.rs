@@ -41,9 +41,8 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
 
 /// The messages of calls are longer than the window that their receiver offers.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
-    let (side, own) = context
-        .account(part)?
-        .most(|states| states.receive_window)?;
+    let account = context.account(part)?;
+    let (side, own) = account.most(|states| states.receive_window)?;
     let share = own * part.weight;
     if !part.work.is_answered() || share < LEAST {
         return None;
@@ -61,7 +60,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     );
     let figure = format!("the window of {reader} held {sender} back {}", percent(own));
     let finding = KIND
-        .finding(context, share, 0.95, sentence)
+        .finding(context, share, account.confidence(0.95), sentence)
         .because(context.measurement.figure(figure));
     let needed = part
         .bandwidth_delay_bytes()
@@ -100,7 +99,8 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let larger = part.pair_bit_s() > SLACK * lets;
     let by_reader =
         part.window_is_closed_by_reader(limits, lets) && context.account(part).is_none();
-    if share < LEAST || enough || larger || by_reader {
+    let unfilled = context.account(part).is_none() && !fills(part, window);
+    if share < LEAST || enough || larger || by_reader || unfilled {
         return None;
     }
     let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
@@ -136,6 +136,12 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
+}
+
+/// Whether a transfer is long enough to have so many bytes on their way after its window opened: a congestion window that doubles has let as
+/// many bytes go before, and a kernel's receiver opens its own window meanwhile.
+fn fills(part: &MeasuredPart<'_>, window: u64) -> bool {
+    part.paths.is_none() || part.longest_message() >= 2 * window
 }
 
 /// Messages of calls that go a few packets at a time, each time a round trip.

@@ -1,6 +1,7 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
 //! acknowledgement: some 40 ms in which both sides are idle.
 
+use crate::findings::calls::connection_per_call;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -36,6 +37,7 @@ fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
 
 /// By the senders' own account, where other waits hide how long it was.
 fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    terms(part)?;
     let (side, own) = context.account(part)?.most(|states| states.nagle)?;
     let (share, host) = (own * part.weight, part.host(side));
     if share < LEAST {
@@ -86,6 +88,10 @@ fn seconds(text: &str) -> Option<f64> {
 
 /// By when the last bytes of a unit were first sent, where segments are recorded.
 fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    // The bytes of each connection begin anew: those of two are no stream.
+    if connection_per_call::comes_and_goes(part) {
+        return None;
+    }
     let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
     let streams = streams(context);
@@ -132,6 +138,12 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     }
     let times = ends.len() as u64;
     let share = held / context.measurement.basis_s();
+    // A sender that reports its states knows what it waited for: a closed window looks the same from outside.
+    let share = if part.work.is_answered() {
+        context.at_most(part, share, |states| states.nagle)
+    } else {
+        share
+    };
     // Units that wait for a window are late by any time; some of them by just this one.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
