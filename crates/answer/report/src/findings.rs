@@ -161,6 +161,7 @@ mod tests {
         Finding {
             takes: None,
             saves: None,
+            is_of_units: false,
             kind: "queue_drop",
             sentence: "the queue before x>b drops packets".into(),
             confidence: 0.95,

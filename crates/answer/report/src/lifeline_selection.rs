@@ -99,6 +99,7 @@ mod tests {
         let finding = Finding {
             takes: None,
             saves: None,
+            is_of_units: false,
             kind: "queue_drop",
             sentence: String::new(),
             confidence: 1.0,

@@ -25,6 +25,8 @@ pub struct Finding {
     /// Share of the time of what was measured that it explains, of all parallel parts together, 0 to 1. No time is in two findings of a
     /// measurement.
     pub share: f64,
+    /// Whether its share is of data units that never arrived, which costs no time.
+    pub is_of_units: bool,
     /// Share of the time that taking it away saves, where that was simulated, 0 to 1: what findings are ranked by then.
     pub saves: Option<f64>,
     /// What proves it.
@@ -177,6 +179,12 @@ impl Finding {
     /// With one more proof.
     pub(crate) fn because(mut self, evidence: Evidence) -> Self {
         self.evidence.push(evidence);
+        self
+    }
+
+    /// Of data units that never arrived, and not of time.
+    pub(crate) fn of_units(mut self) -> Self {
+        self.is_of_units = true;
         self
     }
 

@@ -54,6 +54,7 @@ impl FindingKind {
             sentence,
             confidence,
             share,
+            is_of_units: false,
             saves: None,
             evidence,
             tries,

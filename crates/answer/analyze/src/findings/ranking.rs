@@ -28,7 +28,7 @@ pub fn count_time_once(findings: &mut Vec<Finding>) {
     let measurements: BTreeSet<usize> = findings.iter().filter_map(|one| one.measurement).collect();
     for measurement in measurements {
         let mut left: f64 = 1.0;
-        let of_it = |one: &&mut Finding| one.measurement == Some(measurement);
+        let of_it = |one: &&mut Finding| one.measurement == Some(measurement) && !one.is_of_units;
         for finding in findings.iter_mut().filter(of_it) {
             if finding.kind == unexplained::KIND.name {
                 leave_unexplained(finding, left);
@@ -63,6 +63,7 @@ mod tests {
             sentence: format!("{} of the time", percent(share)),
             confidence,
             share,
+            is_of_units: false,
             saves: None,
             evidence: Vec::new(),
             tries: Vec::new(),

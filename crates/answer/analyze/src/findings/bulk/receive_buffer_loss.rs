@@ -67,6 +67,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     };
     let finding = KIND
         .finding(context, share, confidence, sentence(part, missing, sent))
+        .of_units()
         .because(measurement.evidence(what, &counted.rows));
     Some(
         finding
