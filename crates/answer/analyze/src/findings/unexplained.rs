@@ -4,6 +4,7 @@ use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::answered_time;
 use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use crate::findings::unaccounted;
 use stackline_core::procedure::PairSide;
@@ -56,6 +57,38 @@ fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
     })
 }
 
+/// The sentence and the figure of shares that are not explained, that need a cause, and that have one.
+fn words(
+    measurement: &FindingMeasurement<'_>,
+    [share, unused, explained]: [f64; 3],
+    known: bool,
+) -> (String, String) {
+    let (path, whole) = if measurement.has_calls_or_connects() {
+        (
+            "neither distance, data nor service takes it",
+            "distance, data and service do not take",
+        )
+    } else if known {
+        ("no link was full in it", "links were not full")
+    } else {
+        ("how full the network was is not known", "")
+    };
+    let sentence = format!(
+        "{} of the time is not explained: {path}, and no other limit was found",
+        percent(share)
+    );
+    let explained = percent(explained);
+    let figure = if known {
+        format!(
+            "{whole} {} of the time, of which {explained} is explained",
+            percent(unused)
+        )
+    } else {
+        format!("{explained} of the time is explained")
+    };
+    (sentence, figure)
+}
+
 /// Beside these findings, those below [`LEAST`] among them.
 fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
@@ -93,32 +126,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     if measurement.parts.iter().all(MeasuredPart::in_one_machine) {
         return in_one_machine(context, share);
     }
-    let path = if measurement.has_calls_or_connects() {
-        "neither distance, data nor service takes it"
-    } else if known {
-        "no link was full in it"
-    } else {
-        "how full the network was is not known"
-    };
-    let sentence = format!(
-        "{} of the time is not explained: {path}, and no other limit was found",
-        percent(share)
-    );
-    let whole = if measurement.has_calls_or_connects() {
-        "distance, data and service do not take"
-    } else {
-        "links were not full"
-    };
-    let figure = format!(
-        "{whole} {} of the time, of which {} is explained",
-        percent(unused),
-        percent(explained)
-    );
-    let figure = if known {
-        figure
-    } else {
-        format!("{} of the time is explained", percent(explained))
-    };
+    let (sentence, figure) = words(measurement, [share, unused, explained], known);
     let finding = KIND
         .finding(context, share, SURE, sentence)
         .because(measurement.figure(figure));

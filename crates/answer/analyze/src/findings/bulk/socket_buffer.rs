@@ -81,16 +81,21 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let size = buffer.map_or_else(String::new, |bytes| {
         format!(" of {}", units::format_size(bytes))
     });
-    let train = if is_kernels(part) { TRAIN } else { 0 };
-    let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(to_f64(bytes + train), trip));
-    let lets = lets.map_or_else(String::new, |rate| {
-        let with = if train > 0 { "with a train more " } else { "" };
-        format!(
-            "; over a round trip of {} it allows {with}at most {}",
-            units::format_time(trip),
+    // A kernel lets trains through beyond its buffer, and no form says how many: of it only what the path holds is known.
+    let rate = || pipe::window_limited_bit_s(to_f64(buffer?), trip);
+    let holds = part.bandwidth_delay_bytes().filter(|_| is_kernels(part));
+    let trip_words = units::format_time(trip);
+    let lets = match (holds, rate().filter(|_| !is_kernels(part))) {
+        (Some(bytes), _) => format!(
+            "; the path holds {} in a round trip of {trip_words}",
+            units::format_size(bytes as u64)
+        ),
+        (None, Some(rate)) => format!(
+            "; over a round trip of {trip_words} it allows {}",
             units::format_rate(rate)
-        )
-    });
+        ),
+        (None, None) => String::new(),
+    };
     let sentence = format!(
         "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
         part.of_its_time(waits)
@@ -120,8 +125,8 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     Some(larger(finding, part, needed, format!("{size} ({option})")))
 }
 
-/// A segment train that a kernel lets through beyond its send buffer, bytes.
-const TRAIN: u64 = 64 << 10;
+/// What a kernel lets through beyond its send buffer at most, two segment trains, bytes.
+const TRAINS: u64 = 128 << 10;
 /// A kernel counts a full buffer only while nothing else is left to send: from so much on it was what the rest waited for too.
 const COUNTED: f64 = 0.1;
 /// How sure that rest is.
@@ -140,7 +145,7 @@ fn uncounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<f6
     if apart || others || limits.send_buffer < COUNTED || !context.processors.is_empty() {
         return None;
     }
-    let held = to_f64(part.setting_bytes("send_buffer", false)? + TRAIN);
+    let held = to_f64(part.setting_bytes("send_buffer", false)? + TRAINS);
     let most = pipe::window_limited_bit_s(held, part.round_trip_s()?)?;
     let away = part.work.sender()?;
     let away = context.outside_share(part.index, away);

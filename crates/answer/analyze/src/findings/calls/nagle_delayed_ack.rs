@@ -26,7 +26,12 @@ const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
 fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
-    let of = |part| late_ends(context, part).or_else(|| by_states(context, part));
+    let of = |part| {
+        // The bytes of each connection begin anew: those of two are no stream.
+        let one_stream = !connection_per_call::comes_and_goes(part);
+        let late = one_stream.then(|| late_ends(context, part)).flatten();
+        late.or_else(|| by_states(context, part))
+    };
     context
         .measurement
         .parts
@@ -88,10 +93,6 @@ fn seconds(text: &str) -> Option<f64> {
 
 /// By when the last bytes of a unit were first sent, where segments are recorded.
 fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
-    // The bytes of each connection begin anew: those of two are no stream.
-    if connection_per_call::comes_and_goes(part) {
-        return None;
-    }
     let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
     let streams = streams(context);
@@ -137,13 +138,7 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         }
     }
     let times = ends.len() as u64;
-    let share = held / context.measurement.basis_s();
-    // A sender that reports its states knows what it waited for: a closed window looks the same from outside.
-    let share = if part.work.is_answered() {
-        context.at_most(part, share, |states| states.nagle)
-    } else {
-        share
-    };
+    let share = held_share(context, part, held);
     // Units that wait for a window are late by any time; some of them by just this one.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
@@ -162,6 +157,17 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
             .because(log.evidence(what, &rows)),
         part,
     ))
+}
+
+/// The share of the time that ends of units were held for so many seconds. A sender that reports its states knows what it waited for: a
+/// closed window looks the same from outside.
+fn held_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>, held_s: f64) -> f64 {
+    let share = held_s / context.measurement.basis_s();
+    if part.work.is_answered() {
+        context.at_most(part, share, |states| states.nagle)
+    } else {
+        share
+    }
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
