@@ -57,7 +57,9 @@ pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::{count_time_once, rank};
 pub use removal::takes_away;
-pub use requests::named::{NamedRequests, find_named_requests, generalise_name};
+pub use requests::failed_status::is_failure_status;
+pub use requests::general_names::generalise_request_name;
+pub use requests::named::{NamedRequests, find_named_requests};
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -77,6 +79,8 @@ pub const KINDS: &[FindingKind] = &[
     environment::stage_limited::KIND,
     bulk::sender_limited::KIND,
     bulk::network_limited::KIND,
+    bulk::outage::KIND,
+    bulk::reordering::KIND,
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,
@@ -123,8 +127,11 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::SERVER_STOPPED,
     requests::causes::SERVER_COLLECTS,
     requests::causes::SERVER_TAKES,
+    requests::causes::RESPONDER_TAKES,
+    requests::causes::BEHIND_SLOW,
     requests::causes::CLIENT_PAUSES,
     requests::causes::CHATTY,
+    requests::causes::ROUND_TRIPS,
     requests::causes::CLIENT_LATE,
     requests::causes::REQUEST_HELD,
     unexplained::KIND,

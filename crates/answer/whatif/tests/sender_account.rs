@@ -10,10 +10,11 @@ use stackline_runner::spec_source::SpecSource;
 use stackline_runs::{RunDirectory, RunFileAccess};
 use stackline_spec::Overrides;
 use stackline_whatif::advice;
+use stackline_whatif::simulated_runs::SimulationBudget;
 use stackline_whatif::unattended_runs::{UnattendedOptions, make_unattended_runs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// A call on a connection of its own, the same on one that is kept, and units there and back.
 const PROCEDURES: &str = "
@@ -77,7 +78,7 @@ impl Diagnosed {
             .map(|record| record.elapsed_ns as f64 / 1e9)
             .sum();
         let diagnosed = Self {
-            findings: advice::findings(&loaded, Duration::from_secs(60)),
+            findings: advice::findings(&loaded, SimulationBudget::patience()),
             elapsed_s,
         };
         let sum: f64 = diagnosed.findings.iter().map(|one| one.share).sum();

@@ -14,6 +14,8 @@ pub fn takes_away(finding: &Finding, change: &PlanChange) -> bool {
         | PlanChange::Window(..)
         | PlanChange::Queue(..)
         | PlanChange::NoLoss(_)
+        | PlanChange::NoOutage(_)
+        | PlanChange::InOrder(_)
         | PlanChange::NoDelays(..)
         | PlanChange::NoLoad => true,
         PlanChange::FairQueue(_)
