@@ -1,6 +1,7 @@
 //! What a piece of advice changes, as data: on a copy of the plan, so that whoever can run it sees what the advice is worth. It
 //! decides nothing and runs nothing.
 
+use crate::findings::kept_connection;
 use crate::findings::measured::link_outages::without_outages;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
@@ -51,6 +52,8 @@ pub enum PlanChange {
     Processor(String),
     /// One side of a part waits nowhere by itself.
     NoDelays(usize, PairSide),
+    /// One part opens its connections once, before its clock starts.
+    KeepConnection(usize),
     /// Nothing runs beside what is measured.
     NoLoad,
 }
@@ -67,7 +70,10 @@ impl PlanChange {
     /// Whether its gain shows in the time of the whole and not in that of calls: the caller's own time lies between them.
     #[must_use]
     pub const fn is_between_calls(&self) -> bool {
-        matches!(self, Self::NoDelays(_, PairSide::Initiator))
+        matches!(
+            self,
+            Self::NoDelays(_, PairSide::Initiator) | Self::KeepConnection(_)
+        )
     }
 
     /// What of it the advice does not say, for the reader of what it came to.
@@ -84,6 +90,7 @@ impl PlanChange {
             | Self::ImpWindow(..)
             | Self::Machine(..)
             | Self::Channels(..)
+            | Self::KeepConnection(_)
             | Self::Pace(..) => None,
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
@@ -118,6 +125,10 @@ impl PlanChange {
                     .insert("n".to_owned(), OptionValue::Number(*packets));
             }
             Self::NoDelays(part, side) => without_delays(measured, *part, *side)?,
+            Self::KeepConnection(part) => {
+                let procedure = &mut measured.parts.get_mut(*part)?.procedure;
+                kept_connection::keep_connection(procedure)?;
+            }
             Self::NoLoad => measured.parts.retain(|part| !part.background),
             _ => {
                 let network = changed
@@ -199,6 +210,7 @@ impl PlanChange {
             | Self::Unset(..)
             | Self::Window(..)
             | Self::NoDelays(..)
+            | Self::KeepConnection(_)
             | Self::NoLoad => {}
         }
     }

@@ -113,7 +113,9 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
         ("send_buffer", &socket_buffer::KIND, "the send buffer"),
     ];
     for (name, kind, words) in buffers {
-        if let Some(bytes) = stack.number(name) {
+        // One that holds all that is sent before anything is waited for limits nothing.
+        let small = |bytes: &u64| *bytes < 2 * part.longest_message();
+        if let Some(bytes) = stack.number(name).filter(small) {
             let what = format!("{words} that was asked for limits: `{name} = {bytes}`");
             found.push(suspect(
                 measurement,
