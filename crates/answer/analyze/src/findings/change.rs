@@ -250,9 +250,9 @@ fn in_order(link: &mut NetworkLink) {
         return;
     };
     let more = Duration::from_seconds(jitter.distribution.mean().unwrap_or(0.0).max(0.0));
-    link.delay = link.delay + more;
+    link.delay += more;
     for (_, delay) in link.delays.iter_mut().flat_map(|delays| &mut delays.steps) {
-        *delay = *delay + more;
+        *delay += more;
     }
 }
 
