@@ -160,12 +160,7 @@ impl PlanChange {
             }),
             Self::NoLoss(ends) => no_loss(network, ends),
             Self::InOrder(ends) => each_of(network, std::slice::from_ref(ends), in_order),
-            Self::NoOutage(ends) => {
-                each_of(network, std::slice::from_ref(ends), without_outages);
-                let hosts = network.hosts.iter_mut();
-                let here = hosts.filter(|host| [&ends.0, &ends.1].contains(&&host.name));
-                here.for_each(|host| host.down = None);
-            }
+            Self::NoOutage(ends) => no_outage(network, ends),
             Self::Packets(bytes) => {
                 network
                     .links
@@ -252,6 +247,14 @@ fn each_of(network: &mut Network, these: &[LinkEnds], mut change: impl FnMut(&mu
         .for_each(&mut change);
 }
 
+/// The link between these nodes carries something at all times, and neither is down.
+fn no_outage(network: &mut Network, ends: &LinkEnds) {
+    each_of(network, std::slice::from_ref(ends), without_outages);
+    let hosts = network.hosts.iter_mut();
+    let here = hosts.filter(|host| [&ends.0, &ends.1].contains(&&host.name));
+    here.for_each(|host| host.down = None);
+}
+
 /// What is added to the delay of each packet is added to that of the link, on average.
 fn in_order(link: &mut NetworkLink) {
     let reorders = |jitter: &mut Jitter| jitter.reorder;
@@ -259,9 +262,9 @@ fn in_order(link: &mut NetworkLink) {
         return;
     };
     let more = Duration::from_seconds(jitter.distribution.mean().unwrap_or(0.0).max(0.0));
-    link.delay = link.delay + more;
+    link.delay += more;
     for (_, delay) in link.delays.iter_mut().flat_map(|delays| &mut delays.steps) {
-        *delay = *delay + more;
+        *delay += more;
     }
 }
 
