@@ -7,6 +7,7 @@ use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, requests};
+pub(crate) use crate::findings::requests::request::{client_name, server_name};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
@@ -628,24 +629,6 @@ fn covered(request: &TracedRequest, children: &[&TracedRequest]) -> i64 {
         until = until.max(end);
     }
     i64::try_from(sum).unwrap_or(i64::MAX)
-}
-
-/// The program that serves, and where.
-pub(crate) fn server_name(request: &TracedRequest) -> String {
-    named(&request.programs.1, &request.server)
-}
-
-/// The program that asks, and where.
-pub(crate) fn client_name(request: &TracedRequest) -> String {
-    named(&request.programs.0, &request.client)
-}
-
-fn named(program: &str, host: &str) -> String {
-    if program.is_empty() {
-        host.to_owned()
-    } else {
-        format!("{program} on {host}")
-    }
 }
 
 /// Most requests that a server had at the same time.
