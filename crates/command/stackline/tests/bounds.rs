@@ -79,12 +79,12 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "the protocol's: a longer packet goes on in the next",
     ),
     (
-        "postgres/messages.rs",
+        "messages.rs",
         "KEEP",
         "what a name is made of; a name that fills its room is counted",
     ),
-    ("postgres/messages.rs", "LONGEST", "the protocol's"),
-    ("postgres/messages.rs", "LONGEST_FIRST", "the protocol's"),
+    ("messages.rs", "LONGEST", "the protocol's"),
+    ("messages.rs", "LONGEST_FIRST", "the protocol's"),
     (
         "session_secrets.rs",
         "LONGEST",

@@ -93,9 +93,13 @@ fn part_flow(all: &mut [TracedRequest], flow: &[usize], waits: &mut Vec<RequestW
     }
 }
 
-fn own_ns(request: &TracedRequest) -> u64 {
+/// How long a request has its connection for itself, without setting that up, ns.
+pub(crate) fn own_ns(request: &TracedRequest) -> u64 {
     let own = request.own_times.or(request.times);
-    own.map_or(0, |times| times.total.max(0).unsigned_abs())
+    own.map_or(0, |times| {
+        let set_up = times.lookup + times.connect + times.handshake + times.client;
+        (times.total - set_up).max(0).unsigned_abs()
+    })
 }
 
 impl RequestTimes {

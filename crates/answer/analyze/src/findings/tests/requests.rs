@@ -551,6 +551,14 @@ fn the_slow_one_in_front_is_named() {
         "{}",
         behind.share
     );
+    // What sets the connection up is no slow request.
+    let mut first = pipeline(1);
+    first[0].parts.push(("handshake", 50));
+    assert!(
+        found(&first)
+            .iter()
+            .all(|one| one.kind != "request_behind_slow")
+    );
     // Where all of them are alike, nobody is to blame.
     assert!(
         found(&pipeline(1))

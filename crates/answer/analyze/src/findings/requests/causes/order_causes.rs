@@ -5,7 +5,7 @@ use crate::findings::finding::{Finding, LEAST, counted, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::general_names::generalise_request;
-use crate::findings::requests::in_order::RequestWait;
+use crate::findings::requests::in_order::{self, RequestWait};
 use crate::findings::requests::worst::{SERVER_LEAST, format_client_server};
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +18,7 @@ const SEVERAL: usize = 3;
 pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     let requests = &costs.requests;
-    let own_ns = |at: usize| {
-        let own = requests[at].own_times.or(requests[at].times);
-        own.map_or(0, |times| times.total.max(0))
-    };
+    let own_ns = |at: usize| i64::try_from(in_order::own_ns(&requests[at])).unwrap_or(i64::MAX);
     let is_slow = |wait: &&RequestWait| {
         wait.ns as f64 >= SERVER_LEAST && own_ns(wait.waits) <= own_ns(wait.front) / QUICK
     };
