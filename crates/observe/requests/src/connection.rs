@@ -5,6 +5,7 @@
 
 mod doors;
 mod finished_exchange;
+mod loss_waits;
 mod stream_state;
 mod transfer_account;
 
@@ -481,6 +482,7 @@ impl RequestConnection {
             let needed = needed.min().unwrap_or(u64::MAX).min(own.dissected_end);
             own.left.forget(needed);
             own.arrived.forget(needed);
+            own.farthest.forget(needed);
             own.written.forget(needed);
             own.read.forget(needed);
             while own.again.front().is_some_and(|(_, end, ..)| *end <= needed) {
@@ -547,7 +549,7 @@ impl RequestConnection {
         let mut left_out = self.left_out.clone();
         for way in &self.ways {
             way.arrived.left_out(&mut left_out);
-            [&way.left, &way.written, &way.read]
+            [&way.left, &way.farthest, &way.written, &way.read]
                 .into_iter()
                 .for_each(|progress| progress.left_out(&mut left_out));
         }

@@ -113,6 +113,9 @@ impl RequestConnection {
             );
         }
         own.arrives(at_ns, from, end);
+        if !is_sender_seen {
+            own.farthest.pass(end, at_ns, 0);
+        }
         own.largest = own.largest.max(end - from);
         if !is_sender_seen && own.is_out_of_room() {
             own.full_since.get_or_insert(at_ns);
@@ -199,6 +202,17 @@ impl RequestConnection {
         {
             let took = at_ns.saturating_sub(left.at_ns);
             self.least_ack_ns = Some(self.least_ack_ns.map_or(took, |least| least.min(took)));
+        }
+        let is_receiver_seen = self.ends[way as usize].host.is_some();
+        if !is_receiver_seen && let Some(trip_ns) = self.round_trip_ns.or(self.least_ack_ns) {
+            let ahead = segment.selectively_acknowledged;
+            let ahead = ahead.and_then(|number| behind?.offset(number)).unwrap_or(0);
+            let sent = &mut self.ways[1 - way as usize];
+            if is_news {
+                sent.drop_needless(up_to, at_ns, trip_ns);
+            }
+            let farthest = &mut sent.farthest;
+            farthest.pass(ahead.max(up_to), at_ns.saturating_sub(trip_ns), 0);
         }
         let own = &mut self.ways[way as usize];
         let shift = if segment.syn || !scaled {

@@ -327,12 +327,15 @@ impl RequestConnection {
         };
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
-        let (again, again_ns) = own.waits_for_losses(from, end);
+        let losses = own.waits_for_losses(from, end);
         let held = own
             .held
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end);
-        let left = pair(&own.left);
+        // Where its receiver is not seen, it has left for good when what was lost of it has left again.
+        let is_receiver_seen = self.ends[1 - way as usize].host.is_some();
+        let mended_ns = own.last_again_ns(from, end).filter(|_| !is_receiver_seen);
+        let left = pair(&own.left).map(|(first, last)| (first, last.max(mended_ns.unwrap_or(0))));
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap =
             |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
@@ -359,8 +362,8 @@ impl RequestConnection {
                 &own.arrived.progress().between(from, end),
                 &own.read.between(from, end),
             ),
-            again,
-            again_ns,
+            again: losses.segments,
+            again_ns: losses.ns,
             held_ns: held
                 .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
                 .fold(0, sum),

@@ -57,6 +57,7 @@ impl Path {
             reset: flags.contains('R'),
             acknowledged: (!syn || way == 1).then(|| 1000 + self.acked[way] as u32),
             window: self.window,
+            selectively_acknowledged: None,
             window_scale: syn.then_some(0),
             largest_segment: None,
             ttl: 64,
@@ -810,6 +811,7 @@ proptest! {
             let segment = DissectedSegment {
                 sequence,
                 window,
+                selectively_acknowledged: None,
                 window_scale: bit(2).then_some(bytes as u8),
                 acknowledged: bit(7).then_some(sequence.wrapping_add(window.into())),
                 ..path.segment(way, 0, length, &flags.concat())
