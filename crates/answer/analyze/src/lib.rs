@@ -44,6 +44,7 @@ pub mod colouring;
 pub mod compare;
 pub mod compare_segments;
 mod costs;
+mod critical_path;
 mod cut_buffers;
 pub mod data_fates;
 pub mod duration_filter;
