@@ -10,6 +10,7 @@ mod stream_state;
 mod transfer_account;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use crate::observation_end::ObservationEnd;
 use crate::stream_progress::{StreamPointProgress, late_ns};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
@@ -27,6 +28,9 @@ use std::collections::{BTreeMap, VecDeque};
 use stream_state::RequestStreamState;
 use transfer_account::QuietTime;
 pub use transfer_account::TransferAccount;
+
+/// Why there is no answer, where neither side had ended its connection.
+pub(crate) const UNDER_WAY: &str = "it was under way when the trace ended";
 
 /// Repetitions and waits of one direction that are remembered.
 const MOST_REMEMBERED: usize = Bound::Repeated.most();
@@ -116,6 +120,10 @@ pub(crate) struct RequestConnection {
     pub(crate) midway: bool,
     pub(crate) last_ns: u64,
     pub(crate) reset: bool,
+    /// When whoever looks ends what goes on.
+    pub(crate) observation_end: ObservationEnd,
+    /// It was under way when that came.
+    pub(crate) is_cut_by_observer: bool,
     /// Sockets of both ends are watched.
     pub(crate) sockets: [bool; 2],
 }
@@ -154,6 +162,8 @@ impl RequestConnection {
             midway,
             last_ns: 0,
             reset: false,
+            observation_end: ObservationEnd::default(),
+            is_cut_by_observer: false,
             sockets: [false; 2],
         }
     }
@@ -188,7 +198,10 @@ impl RequestConnection {
             self.first_ns = at_ns;
         }
         self.reset |= segment.reset;
-        if segment.fin || segment.reset {
+        let ends = segment.fin || segment.reset;
+        if ends && self.observation_end.has_come_by(at_ns) {
+            self.is_cut_by_observer |= !self.is_closed();
+        } else if ends {
             let own = &mut self.ways[way as usize];
             own.closed_ns.get_or_insert(at_ns);
             own.reset_ns = own.reset_ns.or(segment.reset.then_some(at_ns));
@@ -532,6 +545,11 @@ impl RequestConnection {
     /// Whether both sides have said all they will.
     pub(crate) fn is_over(&self) -> bool {
         self.reset || self.ways.iter().all(|way| way.finished)
+    }
+
+    /// Whether a side has closed or reset it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.ways.iter().any(|way| way.closed_ns.is_some())
     }
 
     /// Whether packets of only one side were seen.

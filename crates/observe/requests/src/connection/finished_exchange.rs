@@ -150,7 +150,7 @@ impl RequestConnection {
         if too_late.is_some() {
             void = Some(UNANSWERED);
         }
-        let is_unanswered =
+        let is_unmet =
             kind == ExchangeKind::Call && open.ends[0].is_some() && void.is_some_and(is_unanswered);
         let ended_by_server = self.ended_by_server(asks);
         let closed = ended_by_server
@@ -168,17 +168,17 @@ impl RequestConnection {
         let gave_up = of_stream
             .or(too_late)
             .or(closed)
-            .filter(|_| is_unanswered || was_cut)
+            .filter(|_| is_unmet || was_cut)
             .map(|at_ns| at_ns.max(asked_ns));
         if let Some((_, why)) = ended_by_server
-            && is_unanswered
+            && is_unmet
             && of_stream.or(too_late).is_none()
         {
             void = Some(why);
         }
         let until = gave_up.unwrap_or(self.last_ns);
-        let wants_none = is_unanswered
-            && request.is_some_and(|request| self.wants_no_answer(asks, request, until));
+        let wants_none =
+            is_unmet && request.is_some_and(|request| self.wants_no_answer(asks, request, until));
         let is_too_late = too_late.is_some();
         if wants_none {
             return ExchangeOutcome {
@@ -188,10 +188,14 @@ impl RequestConnection {
                 is_too_late,
             };
         }
+        let is_open = |why: &str| why == CUT_OFF || why.starts_with(ENDED) || is_unanswered(why);
+        if self.is_cut_by_observer && kind == ExchangeKind::Call && void.is_some_and(is_open) {
+            void = Some(UNDER_WAY);
+        }
         ExchangeOutcome {
             kind,
             void,
-            gave_up,
+            gave_up: gave_up.filter(|_| void != Some(UNDER_WAY)),
             is_too_late,
         }
     }

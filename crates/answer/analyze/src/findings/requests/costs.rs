@@ -69,10 +69,13 @@ impl RequestCosts {
             let ns = i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             cost.add_gap(ns, all[retry.failed].row);
         }
+        let hung_ns = least_of_hung(&all);
+        let last_ns = log.last_ns();
+        let waits_since = |request: &TracedRequest| last_ns.saturating_sub(request.end_ns);
         let unanswered = |request: &&TracedRequest| {
-            request.is_call
-                && !is_wait(request)
-                && request.unknown.as_deref() == Some("nothing answered it")
+            let is_hung = || request.is_hung() && waits_since(request) >= hung_ns;
+            let has_none = request.unknown.as_deref() == Some("nothing answered it");
+            request.is_call && !is_wait(request) && (has_none || is_hung())
         };
         let unanswered = all
             .iter()
@@ -111,6 +114,24 @@ impl RequestCosts {
             .map(|(_, cost)| cost.ns)
             .sum()
     }
+}
+
+/// A request without a byte of its answer that waited so long when the trace ended hangs, at least, ns; and so many times longer than
+/// the median of those that were answered.
+const HUNG_NS: u64 = 1_000_000_000;
+const HUNG_TIMES: u64 = 10;
+
+/// From which time on a request without an answer is not just under way, ns.
+fn least_of_hung(all: &[TracedRequest]) -> u64 {
+    let answered = all
+        .iter()
+        .filter(|request| request.is_call && request.unknown.is_none());
+    let mut times: Vec<i64> = answered
+        .filter_map(|request| Some(request.times?.total))
+        .collect();
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).copied().unwrap_or(0).max(0);
+    HUNG_NS.max(median.unsigned_abs().saturating_mul(HUNG_TIMES))
 }
 
 /// What lies between an attempt that failed and the next, and where.

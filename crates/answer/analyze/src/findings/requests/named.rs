@@ -87,7 +87,8 @@ fn named_requests<'r>(
         named.is_made_for_others =
             request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
-        named.failed += u64::from(request.unknown.is_some() || request.has_failed());
+        let has_no_answer = request.unknown.is_some() && !request.is_under_way();
+        named.failed += u64::from(has_no_answer || request.has_failed());
         let Some(times) = request.times else { continue };
         let total_ns = times.total.max(0).unsigned_abs();
         named.total_ns = named.total_ns.saturating_add(total_ns);

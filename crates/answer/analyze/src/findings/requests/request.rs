@@ -8,6 +8,7 @@ pub(crate) const SERVER_CLOSED: &str = "the server closed its connection";
 pub(crate) const SERVER_RESET: &str = "the server reset its connection";
 pub(crate) const SILENT: &str = "nothing answered its connection";
 pub(crate) const CUT_OFF: &str = "its answer was cut off";
+pub(crate) const UNDER_WAY: &str = "it was under way when the trace ended";
 pub(crate) const REFUSED: &str = "its connection was refused";
 
 /// A request. Times are ns.
@@ -109,6 +110,16 @@ impl TracedRequest {
     /// Whether a part of its answer came, and nothing more.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.unknown.as_deref() == Some(CUT_OFF)
+    }
+
+    /// Whether it was not answered yet when the trace ended: it did not fail.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.unknown.as_deref() == Some(UNDER_WAY)
+    }
+
+    /// The same of one of whose answer nothing had come.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.is_under_way() && self.bytes.1 == 0
     }
 
     /// Whether its server ended the connection instead of an answer.

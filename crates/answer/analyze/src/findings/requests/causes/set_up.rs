@@ -65,19 +65,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         );
     }
     if failed().all(|request| request.unknown.as_deref() == Some(REFUSED)) {
-        let sentence = format!(
-            "{none} of {all} attempts {} were refused after {} each{then}: nothing listens there",
-            worst.place,
-            format_ns(worst.each())
-        );
-        let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-        let found = Finding {
-            share: found.share.max(to_f64(none) / to_f64(all.max(1))),
-            ..found
-        };
-        return Some(found.attempt(
-            "see whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it",
-        ));
+        return failures::refused(kind, log);
     }
     let sentence = format!(
         "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
