@@ -105,6 +105,9 @@ pub(crate) struct RequestConnection {
     pub(crate) syn_ns: Option<u64>,
     syn_again: u64,
     established_ns: Option<u64>,
+    /// When its answer left the server, if that was sent once.
+    syn_ack_ns: Option<u64>,
+    syn_acks: u64,
     round_trip_ns: Option<u64>,
     /// The quickest acknowledgement of data that was sent once: where the set-up was not seen, a round trip is no longer.
     least_ack_ns: Option<u64>,
@@ -151,6 +154,8 @@ impl RequestConnection {
             syn_ns: None,
             syn_again: 0,
             established_ns: None,
+            syn_ack_ns: None,
+            syn_acks: 0,
             round_trip_ns: None,
             least_ack_ns: None,
             lookup: None,
@@ -208,6 +213,8 @@ impl RequestConnection {
         }
         if segment.syn {
             self.syn(at_ns, way, passing, segment);
+        } else if passing.arrives && way == EventStreamDirection::There {
+            self.hears_client(at_ns);
         }
         let first = segment.sequence.wrapping_add(u32::from(segment.syn));
         let own = &mut self.ways[way as usize];
@@ -496,6 +503,7 @@ impl RequestConnection {
             own.left.forget(needed);
             own.arrived.forget(needed);
             own.farthest.forget(needed);
+            own.room.forget(needed);
             own.written.forget(needed);
             own.read.forget(needed);
             while own.again.front().is_some_and(|(_, end, ..)| *end <= needed) {

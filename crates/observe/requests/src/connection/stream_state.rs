@@ -50,6 +50,8 @@ pub(super) struct RequestStreamState {
     pub(super) full_since: Option<u64>,
     /// Behind the last byte that the receiver has room for, as its sender last heard.
     pub(super) room_end: Option<u64>,
+    /// The same by the moments when its receiver said so, where its sender is not seen.
+    pub(super) room: StreamPointProgress,
     /// Of data, so far.
     pub(super) largest: u64,
     /// What its sender acknowledges of the other direction, and when that last grew.

@@ -51,7 +51,7 @@ impl RequestCosts {
             .filter(|request| is_root(request) && !is_within(request, &within))
         {
             let Some(times) = request.times else { continue };
-            total_ns += times.total.max(0);
+            total_ns += times.whole();
             roots += 1;
             accounts.list_parts(request, times, &mut |part| {
                 let cost = costs.entry((part.cause, part.place.clone())).or_default();

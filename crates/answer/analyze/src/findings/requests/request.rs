@@ -65,6 +65,19 @@ pub(crate) struct RequestTimes {
     pub(crate) has_handshake: bool,
 }
 
+impl RequestTimes {
+    /// How long it is on its way where only its server is seen: a round trip of its connection.
+    pub(crate) fn way_to_server(&self) -> i64 {
+        let trip = self.round_trip.filter(|_| self.is_of_server);
+        trip.unwrap_or(0).max(0)
+    }
+
+    /// All of it, as its client has it.
+    pub(crate) fn whole(&self) -> i64 {
+        self.total.max(0).saturating_add(self.way_to_server())
+    }
+}
+
 /// What held it up on its way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestNetworkDelays {

@@ -214,7 +214,7 @@ impl<'r> RequestAccounts<'r> {
         times: RequestTimes,
         put: &mut dyn FnMut(RequestPart<'r>),
     ) {
-        self.list_parts_of(request, times, times.total.max(0), 0, put);
+        self.list_parts_of(request, times, times.whole(), 0, put);
     }
 
     /// The same of one that other requests wait for, `ns` of it in all.
@@ -361,7 +361,7 @@ impl<'r> RequestAccounts<'r> {
         let paused = self.back(&mut shares, times);
         // Seen from the client alone, a round trip of the server's time is the way.
         let way = self.unseen_way(request, times);
-        shares.of_pair(RequestCause::Distance, way);
+        shares.of_pair(RequestCause::Distance, way + times.way_to_server());
         let mut shares = shares.shares;
         let worked = times.work - way + paused;
         self.work(request, worked, depth, &mut shares, put);
@@ -400,7 +400,12 @@ impl<'r> RequestAccounts<'r> {
         let is_large = request.bytes.0 >= LARGE;
         let way = self.way(request, false, is_large, delays.rest);
         let usual = self.usual(request);
-        let base = usual.map_or(way.rest, |usual| usual.there.min(way.rest));
+        // Of a long request that is seen at one end alone, not more than half a round trip is distance.
+        let far = match is_large {
+            true => times.round_trip.unwrap_or(0) / 2,
+            false => way.rest,
+        };
+        let base = usual.map_or(far, |usual| usual.there).min(way.rest);
         shares.of_pair(RequestCause::Queue, way.queued);
         shares.of_pair(RequestCause::Distance, base);
         let over = way.rest - base;

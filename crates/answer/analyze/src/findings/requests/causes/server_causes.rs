@@ -3,8 +3,9 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
-use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::costs::{RequestCause, RequestCosts};
 use crate::findings::requests::named::generalise_name;
+use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
     SERVER_LEAST, WAIT_LEAST, Worst, find_worst_place, report_request_cause,
 };
@@ -181,13 +182,38 @@ pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     )
 }
 
+/// No sender sends again sooner what nothing behind it shows to be lost, ns (RFC 6298; Linux: 200 ms).
+const TIME_OUT_NS: i64 = 200_000_000;
+
+/// Whether most of what servers take are times in the midst of answers that were seen at their clients alone: the end of what was sent
+/// before may have been lost, and nothing here shows it.
+fn has_silent_answers(costs: &RequestCosts) -> bool {
+    let silent = |request: &TracedRequest| {
+        let paused = request.network.paused_back_ns;
+        let is_of_client = request.times.is_some_and(|times| times.is_of_client);
+        if is_of_client && paused >= TIME_OUT_NS {
+            paused
+        } else {
+            0
+        }
+    };
+    let silent: i64 = costs.requests.iter().map(silent).sum();
+    silent * 2 > costs.of_cause(RequestCause::Server)
+}
+
 pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let knows = log
         .costs()?
         .requests
         .iter()
         .any(|request| request.work.is_some());
+    let is_silent = has_silent_answers(log.costs()?);
     let (does, confidence, attempt) = match knows {
+        _ if is_silent => (
+            "takes its time in the midst of answers, or the end of what it sent was lost before it came here; which of both is not known from the client",
+            0.6,
+            "capture at the server as well: what it sent again shows a loss",
+        ),
         true => (
             "waits for something that was not seen",
             0.8,

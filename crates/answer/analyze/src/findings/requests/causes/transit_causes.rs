@@ -229,7 +229,9 @@ impl RequestRows {
         for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
             let gap = request.begin_ns() as i64 - before.end_ns as i64;
             let way = request.times.map_or(0, |times| {
-                let unseen = times.round_trip.filter(|_| times.is_of_client);
+                let unseen = times
+                    .round_trip
+                    .filter(|_| times.is_of_client || times.is_of_server);
                 times.there + times.back + times.connect + unseen.unwrap_or(0)
             });
             let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
