@@ -263,6 +263,90 @@ fn idle_close() -> Expected {
     of("idle close", wire, &["server_ends_connection"])
 }
 
+/// The end of a request is lost and sent again after 250 ms.
+fn lost_request() -> Expected {
+    let mut wire = opened(20);
+    let mut all = b"POST /up HTTP/1.1\r\nHost: web\r\nContent-Length: 4000\r\n\r\n".to_vec();
+    all.extend(vec![b'z'; 4000]);
+    let (first, last) = all.split_at(2 * SEGMENT);
+    wire.bursts(Side::Client, first, 50);
+    let lost = Flags {
+        is_lost: true,
+        ..Flags::default()
+    };
+    let (at, sequence) = (wire.now, wire.says_at(wire.now, Side::Client, last, lost));
+    wire.again_at(
+        at + 250 * MS,
+        Side::Client,
+        sequence,
+        last,
+        Flags::default(),
+    );
+    wire.now = at + 250 * MS + wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        unknown: &[(Door::Server, &["client_pauses"])],
+        ..of("loss of a request's end", wire, &["request_loss"])
+    }
+}
+
+fn server_pause() -> Expected {
+    let mut wire = opened(20);
+    wire.requests("/p");
+    wire.now += MS;
+    let all = answer(20_000);
+    wire.bursts(Side::Server, &all[..5 * SEGMENT], 50);
+    wire.now += 400 * MS;
+    wire.bursts(Side::Server, &all[5 * SEGMENT..], 50);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        unknown: &[(Door::Client, &["server_takes"])],
+        ..of("pause within an answer", wire, &["server_takes"])
+    }
+}
+
+fn connection_each() -> Expected {
+    let mut wire = Wire::new(20 * MS);
+    for at in 0..5 {
+        wire.opens();
+        wire.asks(&format!("/{at}"), MS, SMALL);
+        wire.closes(Side::Client);
+    }
+    // How long the set-up takes its client is not seen at the server: nothing is alleged there.
+    Expected {
+        unknown: &[(Door::Server, &["healthy"])],
+        ..of("connection for each", wire, &["connection_per_request"])
+    }
+}
+
+fn far_once() -> Expected {
+    let mut wire = opened(60);
+    wire.asks("/once", MS, SMALL);
+    wire.closes(Side::Client);
+    of("far and once", wire, &["healthy"])
+}
+
+fn client_pause() -> Expected {
+    let mut wire = opened(10);
+    let mut all = b"POST /up HTTP/1.1\r\nHost: web\r\nContent-Length: 8000\r\n\r\n".to_vec();
+    all.extend(vec![b'z'; 8000]);
+    wire.bursts(Side::Client, &all[..3 * SEGMENT], 50);
+    wire.now += 1000 * MS;
+    wire.bursts(Side::Client, &all[3 * SEGMENT..], 50);
+    wire.now += wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        unknown: &[(Door::Server, &["client_pauses"])],
+        takes_ms: Some((950.0, 1010.0)),
+        ..of("pause within an upload", wire, &["client_pauses"])
+    }
+}
+
 fn exchanges() -> Vec<Expected> {
     vec![
         slow_server(),
@@ -279,6 +363,11 @@ fn exchanges() -> Vec<Expected> {
         errors(),
         upload(),
         idle_close(),
+        lost_request(),
+        server_pause(),
+        connection_each(),
+        far_once(),
+        client_pause(),
     ]
 }
 

@@ -191,7 +191,13 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
         }
     };
     each("REQUEST_TIME", &|request, row| {
-        request.times = Some(times(log, row))
+        let times = times(log, row);
+        // Where nothing answered, no answer was seen at its client either.
+        let is_of_server = times.is_of_server && request.bytes.1 > 0;
+        request.times = Some(RequestTimes {
+            is_of_server,
+            ..times
+        });
     });
     each("REQUEST_NETWORK", &|request, row| {
         request.network = network(log, row)

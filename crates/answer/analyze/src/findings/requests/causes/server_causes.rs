@@ -3,6 +3,7 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
+use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::{RequestCause, RequestCosts};
 use crate::findings::requests::named::generalise_name;
 use crate::findings::requests::request::TracedRequest;
@@ -181,9 +182,6 @@ pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         "give it more memory, make less garbage, or choose a collector that does not stop it",
     )
 }
-
-/// No sender sends again sooner what nothing behind it shows to be lost, ns (RFC 6298; Linux: 200 ms).
-const TIME_OUT_NS: i64 = 200_000_000;
 
 /// Whether most of what servers take are times in the midst of answers that were seen at their clients alone: the end of what was sent
 /// before may have been lost, and nothing here shows it.
