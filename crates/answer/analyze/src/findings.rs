@@ -51,7 +51,9 @@ pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::rank;
-pub use requests::named::{NamedRequests, find_named_requests, generalise_name};
+pub use requests::failed_status::is_failure_status;
+pub use requests::general_names::generalise_request_name;
+pub use requests::named::{NamedRequests, find_named_requests};
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -71,6 +73,8 @@ pub const KINDS: &[FindingKind] = &[
     environment::stage_limited::KIND,
     bulk::sender_limited::KIND,
     bulk::network_limited::KIND,
+    bulk::outage::KIND,
+    bulk::reordering::KIND,
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,
@@ -116,8 +120,11 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::SERVER_STOPPED,
     requests::causes::SERVER_COLLECTS,
     requests::causes::SERVER_TAKES,
+    requests::causes::RESPONDER_TAKES,
+    requests::causes::BEHIND_SLOW,
     requests::causes::CLIENT_PAUSES,
     requests::causes::CHATTY,
+    requests::causes::ROUND_TRIPS,
     requests::causes::CLIENT_LATE,
     requests::causes::REQUEST_HELD,
     unexplained::KIND,

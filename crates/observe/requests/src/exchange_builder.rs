@@ -595,4 +595,6 @@ impl Builder {
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod round_trips;
+#[cfg(test)]
 mod tests;

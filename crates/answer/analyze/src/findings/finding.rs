@@ -68,6 +68,8 @@ pub enum Gauge {
     Throughput,
     /// Mean response time of calls.
     Response,
+    /// Answered calls a second, where calls were lost.
+    Calls,
     /// Mean time to connect and disconnect.
     Connect,
     /// The measured time.
@@ -81,7 +83,7 @@ pub struct ExpectedEffect {
     pub metric: Gauge,
     /// Parts that are compared: of several, figures and gains are geometric means over them.
     pub parts: usize,
-    /// Median without the change, in bit/s or s.
+    /// Median without the change, in bit/s, calls a second or s.
     pub now: f64,
     /// With it.
     pub then: f64,
@@ -127,12 +129,10 @@ impl ExpectedEffect {
     #[must_use]
     pub fn text(&self) -> String {
         let [times, least, greatest] = self.times_as_fast;
-        let value = |value| {
-            if self.metric == Gauge::Throughput {
-                units::format_rate(value)
-            } else {
-                units::format_time(value)
-            }
+        let value = |value| match self.metric {
+            Gauge::Throughput => units::format_rate(value),
+            Gauge::Calls => format!("{value:.1} answered calls a second"),
+            Gauge::Response | Gauge::Connect | Gauge::Elapsed => units::format_time(value),
         };
         let of_parts = if self.parts > 1 {
             format!(" (means of {} parts)", self.parts)

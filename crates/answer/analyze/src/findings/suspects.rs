@@ -4,8 +4,10 @@
 use crate::findings::bulk::application_limited;
 use crate::findings::bulk::link_loss;
 use crate::findings::bulk::network_limited;
+use crate::findings::bulk::outage;
 use crate::findings::bulk::queue_drop;
 use crate::findings::bulk::receiver_limited;
+use crate::findings::bulk::reordering;
 use crate::findings::bulk::socket_buffer;
 use crate::findings::bulk::window_below_bdp;
 use crate::findings::calls::nagle_delayed_ack;
@@ -14,11 +16,13 @@ use crate::findings::environment::cpu_limit;
 use crate::findings::finding::{Advice, Finding};
 use crate::findings::kind::FindingKind;
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::needless_resends::NeedlessResends;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use crate::findings::measured::path::PathPort;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::LossModel;
 use stackline_core::procedure::{self, OperationCall, PairSide};
+use stackline_core::time::Duration;
 
 /// Something that may cost time.
 #[derive(Clone, Debug, PartialEq)]
@@ -146,6 +150,29 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     for port in crossed().take(MOST_LINKS) {
         let (name, ends) = (&port.name, port.hop.ends.clone());
         let places = vec![name.clone(), format!("{}>{}", ends.1, ends.0)];
+        if let Some(outage) = measurement.outages.iter().find(|one| one.place == *name) {
+            found.push(suspect(
+                measurement,
+                &outage::KIND,
+                places.clone(),
+                format!("the link {name} {}", outage.words(longest_run(measurement))),
+                PlanChange::NoOutage(ends.clone()),
+            ));
+        }
+        let overtakes = port
+            .hop
+            .jitter
+            .as_ref()
+            .is_some_and(|jitter| jitter.reorder);
+        if overtakes && NeedlessResends::of(measurement).is_some() {
+            found.push(suspect(
+                measurement,
+                &reordering::KIND,
+                places.clone(),
+                format!("packets overtake one another on the link {name}"),
+                PlanChange::InOrder(ends.clone()),
+            ));
+        }
         if port.link_drops() > 0 && port.hop.losses != LossModel::None {
             let what = format!("the link {name} loses packets");
             found.push(suspect(
@@ -178,6 +205,12 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
         }
     }
     found
+}
+
+/// How long the longest run took.
+fn longest_run(measurement: &FindingMeasurement<'_>) -> Duration {
+    let records = measurement.parts.iter().flat_map(|part| &part.records);
+    Duration(records.map(|record| record.elapsed_ns).max().unwrap_or(0))
 }
 
 /// Bytes that hold everything.

@@ -101,6 +101,8 @@ impl TcpSender {
         self.congestion.window = self.congestion.window.max(window);
         self.congestion.threshold = self.congestion.threshold.max(threshold);
         self.undo = None;
+        // What filled the hole was late and not sent again: that is reordering.
+        self.reordered |= self.una < self.high;
         self.board
             .nothing_is_lost(self.phase == TcpRecoveryPhase::Loss);
         self.phase = TcpRecoveryPhase::Open;

@@ -11,6 +11,7 @@ use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::conversation::pending_requests::{
     PendingExchange, PendingExchangeQueue, known_exchange, of_answer,
 };
+use crate::conversation::tunnel::Tunnel;
 use crate::conversation::turn_dissector::TurnDissector;
 use crate::conversation::websocket::WebSocket;
 use crate::left_out::Bound;
@@ -60,6 +61,8 @@ pub struct Http1 {
     is_out_of_step: bool,
     /// What is spoken after an upgrade or a CONNECT.
     tunnel: Option<Box<dyn Dissector>>,
+    /// It is in a tunnel itself.
+    is_within_tunnel: bool,
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
 }
@@ -121,6 +124,16 @@ struct Framing {
     to_http2: bool,
     to_websocket: bool,
     events: bool,
+}
+
+impl Http1 {
+    /// Of a connection behind a CONNECT: another one there is not looked into.
+    pub(super) fn within_tunnel() -> Self {
+        Self {
+            is_within_tunnel: true,
+            ..Self::default()
+        }
+    }
 }
 
 impl Dissector for Http1 {
@@ -432,6 +445,7 @@ impl Http1 {
         if becomes_tunnel {
             self.tunnel = Some(match framing.to_websocket {
                 true => Box::<WebSocket>::default(),
+                false if waiting.is_connect && !self.is_within_tunnel => Box::<Tunnel>::default(),
                 false => Box::new(TurnDissector::new("by turns", EventStreamDirection::There)),
             });
             self.before_tunnel = self.next;

@@ -48,6 +48,7 @@ const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const LONG_DATA: u8 = 0x18;
 const CLOSE: u8 = 0x19;
+const FETCH: u8 = 0x1c;
 const BULK: u8 = 0xfa;
 /// A statement's number that means the one prepared last.
 const LAST_PREPARED: &[u8] = b"4294967295";
@@ -84,6 +85,8 @@ pub struct Mysql {
     /// The command that is not whole.
     command: Option<OpenMysqlCommand>,
     texts: StatementTexts,
+    /// The statement that the call before prepared.
+    prepared: Option<PreparedMysqlStatement>,
     /// What a back-slash in a string is, as the server said it last; not known once something was sent that may change it.
     backslash: Backslash,
     /// A command came before the one before it was answered.
@@ -111,6 +114,14 @@ enum MysqlPhase {
 struct OpenMysqlCommand {
     exchange: u64,
     named: bool,
+}
+
+/// A statement that was prepared and not executed yet.
+#[derive(Clone, Copy, Debug)]
+struct PreparedMysqlStatement {
+    exchange: u64,
+    /// Its number, once the server has said it.
+    number: Option<u64>,
 }
 
 /// A command that is not answered yet.
@@ -189,7 +200,7 @@ impl RecordProtocol for Mysql {
         self.continues = [false; 2];
         self.gone |= self.pipelined || self.phase != MysqlPhase::Commands;
         self.backslash = Backslash::Unknown;
-        self.file = false;
+        (self.file, self.prepared) = (false, None);
     }
 
     /// The head of a packet is whole.
@@ -259,7 +270,22 @@ impl Mysql {
             named: false,
         });
         if kind != ExchangeKind::OneWay {
+            self.note_prepared(command, exchange);
             self.wait(exchange, kind, ExpectedMysqlPacket::of(command), found);
+        }
+    }
+
+    /// What is prepared and executed next is one request, in two round trips.
+    fn note_prepared(&mut self, command: u8, exchange: u64) {
+        match command {
+            EXECUTE | BULK => {}
+            PREPARE => {
+                self.prepared = Some(PreparedMysqlStatement {
+                    exchange,
+                    number: None,
+                })
+            }
+            _ => self.prepared = None,
         }
     }
 
@@ -409,7 +435,26 @@ impl Mysql {
                 }
                 name
             }
-            EXECUTE | BULK => self.texts.of(statement(&mut fields).as_bytes()),
+            EXECUTE | BULK => {
+                let number = statement(&mut fields);
+                let is_it = |prepared: &PreparedMysqlStatement| {
+                    number.as_bytes() == LAST_PREPARED
+                        || prepared.number.is_some_and(|own| own.to_string() == number)
+                };
+                if let (Some(prepared), Some(command)) =
+                    (self.prepared.take().filter(is_it), self.command)
+                {
+                    found.push(DissectorEvent::GoesOn {
+                        exchange: command.exchange,
+                        of: prepared.exchange,
+                    });
+                }
+                self.texts.of(number.as_bytes())
+            }
+            FETCH => self
+                .texts
+                .of(statement(&mut fields).as_bytes())
+                .behind("FETCH "),
             CLOSE => {
                 self.texts.forget(statement(&mut fields).as_bytes());
                 RedactedName::fixed("CLOSE")
@@ -459,6 +504,13 @@ impl Mysql {
         {
             self.texts
                 .learn(statement.to_string().as_bytes(), &text, found);
+            if let Some(prepared) = self
+                .prepared
+                .as_mut()
+                .filter(|one| one.exchange == exchange)
+            {
+                prepared.number = Some(statement);
+            }
         }
         match means {
             Means::More(expect) => waiting.expect = expect,
@@ -587,7 +639,6 @@ fn name_of_command(command: u8) -> RedactedName {
         LONG_DATA => "LONG DATA",
         0x1a => "RESET STATEMENT",
         0x1b => "SET OPTION",
-        0x1c => "FETCH",
         0x1f => "RESET CONNECTION",
         _ => return RedactedName::number("command ", command.into()),
     };

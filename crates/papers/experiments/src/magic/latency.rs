@@ -5,6 +5,7 @@ use super::formulas::{longest_latency, mean_latency};
 use super::printed::{INTERVAL, RECEIVER};
 use super::session_runner::Lab;
 use super::setting::{BUSY, MagicTcp, copying, costs, network, pan, seconds_of_block, server};
+use crate::printed_and_here;
 use stackline_blocks::block_history::{BlockPathPoint, History};
 use stackline_blocks::demand::Demand;
 use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
@@ -131,6 +132,7 @@ fn stages(lab: &Lab) -> Result<Sheet> {
             ("loaded_most_ms", "most"),
         ],
     );
+    sheet.columns.extend(printed_and_here::columns());
     for (from, to, name, printed) in STAGES {
         let (idle, loaded) = (between(&idle, from, to), between(&loaded, from, to));
         let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
@@ -142,8 +144,15 @@ fn stages(lab: &Lab) -> Result<Sheet> {
                 SheetCell::Absent
             }
         };
+        let idle = middle(idle);
+        // What is printed as a range is not compared.
+        let single = printed
+            .split(" (")
+            .next()
+            .and_then(|words| words.parse().ok());
+        let compared = printed_and_here::cells(single, idle, None);
         let figures = [
-            number(middle(idle)),
+            number(idle),
             number(middle(loaded)),
             number(least),
             number(most),
@@ -152,6 +161,7 @@ fn stages(lab: &Lab) -> Result<Sheet> {
             [SheetCell::text(name), SheetCell::text(printed)]
                 .into_iter()
                 .chain(figures)
+                .chain(compared)
                 .collect(),
         );
     }
@@ -167,6 +177,7 @@ fn stages(lab: &Lab) -> Result<Sheet> {
             1e3 * mean_latency(0.054, longest),
             1e3 * longest,
         ))
+        .note("off: of one block against what is printed.")
         .note(
             "Costs as printed are given for translation, passing on, understanding and reading; waiting, sending and what \
              the load adds come out.",

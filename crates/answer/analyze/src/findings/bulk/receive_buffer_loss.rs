@@ -38,7 +38,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .ports
         .iter()
         .filter(|port| measurement.is_crossed(port))
-        .map(|port| port.link_drops() + port.queue_drops())
+        .map(|port| port.link_drops() + port.queue_drops() + port.outage_drops)
         .sum();
     let missing = lost.saturating_sub(dropped);
     if to_f64(missing) <= MOST * to_f64(sent) {

@@ -18,6 +18,8 @@ pub(crate) struct PartTimeShares {
     pub(crate) states: States,
     /// What its own data took of the narrowest link, and its processors where these take longer.
     pub(crate) used: f64,
+    /// How long a link of its way carried nothing.
+    down: f64,
     /// How long what had arrived lay unread to the sender's loss: while its window was closed, or after everything had arrived.
     pub(crate) unread: f64,
     /// Whether it is of calls.
@@ -75,9 +77,20 @@ impl PartTimeShares {
             sides: each,
             states,
             used,
+            down: 0.0,
             unread,
             calls,
         })
+    }
+
+    /// Without the time in which a link carried nothing: what its senders waited for then is that.
+    pub(crate) fn without_outages(mut self, down: f64) -> Self {
+        self.down = down;
+        self.states.take_outage(down);
+        self.sides
+            .iter_mut()
+            .for_each(|(_, states)| states.take_outage(down));
+        self
     }
 
     /// The sender that is most in a state, and how much of the time this explains.
@@ -121,7 +134,7 @@ impl PartTimeShares {
         } else {
             1.0
         };
-        (whole - self.used - self.unread).max(0.0)
+        (whole - self.used - self.unread - self.down).max(0.0)
     }
 }
 
@@ -161,6 +174,22 @@ impl States {
             recovery: share(self.recovery),
             timeout: share(self.timeout),
             nagle: share(self.nagle),
+        }
+    }
+
+    /// Takes the time of an outage from the states that a sender spends it in.
+    fn take_outage(&mut self, mut down: f64) {
+        let states = [
+            &mut self.timeout,
+            &mut self.recovery,
+            &mut self.congestion_window,
+            &mut self.send_buffer,
+            &mut self.receive_window,
+            &mut self.slow_start,
+        ];
+        for state in states {
+            let taken = down.min(*state);
+            (*state, down) = (*state - taken, down - taken);
         }
     }
 

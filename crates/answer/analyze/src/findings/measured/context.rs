@@ -1,11 +1,13 @@
 //! What all kinds of findings share about one measurement, computed once.
 
 use crate::findings::bulk::losses::{LossCost, LossLocation};
+use crate::findings::bulk::outage_costs::OutageCosts;
 use crate::findings::environment::processors::{self, SaturatedProcessor};
 use crate::findings::finding::{Evidence, Finding, counted};
 use crate::findings::measured::account::{PartTimeShares, States};
 use crate::findings::measured::endpoints::{self, Outside, ReceiveWait};
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::needless_resends::NeedlessResends;
 use crate::findings::measured::part::{MeasuredPart, opposite_side};
 use crate::findings::measured::receive_backlog::{self, Backlog};
 use stackline_core::network::Network;
@@ -24,6 +26,10 @@ pub(crate) struct FindingContext<'c> {
     /// Processors at their limit.
     pub(crate) processors: Vec<SaturatedProcessor>,
     pub(crate) losses: LossCost,
+    /// What times cost in which a link carries nothing.
+    pub(crate) outages: OutageCosts,
+    /// What was sent again although it was not lost.
+    pub(crate) needless_resends: Option<NeedlessResends>,
     /// By part of the measurement, where its transports report their states.
     accounts: BTreeMap<usize, PartTimeShares>,
     /// By part of the measurement: what lay unread at the receiver of bulk data.
@@ -51,7 +57,9 @@ impl<'c> FindingContext<'c> {
     }
 
     pub(crate) fn of(measurement: FindingMeasurement<'c>) -> Self {
-        let waits = endpoints::collect_receive_waits(&measurement);
+        let all = endpoints::collect_receive_waits(&measurement);
+        let outages = OutageCosts::of(&measurement, &all);
+        let waits = outages.other_waits.clone();
         let outside: Vec<_> = (0..measurement.plan.parts.len())
             .map(|part| endpoints::measure_outside_time(&measurement, part))
             .collect();
@@ -72,18 +80,30 @@ impl<'c> FindingContext<'c> {
             let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
             Some((
                 part.index,
-                PartTimeShares::of(&measurement, part, cpu, unread)?,
+                PartTimeShares::of(&measurement, part, cpu, unread)?
+                    .without_outages(outages.of_part_share(part.index)),
             ))
         };
         let accounts: BTreeMap<usize, PartTimeShares> =
             measurement.parts.iter().filter_map(of).collect();
-        let losses = LossCost::of(&measurement, &waits, &outside, &accounts, cpu);
+        let mut losses = LossCost::of(
+            &measurement,
+            &waits,
+            &outside,
+            &accounts,
+            cpu,
+            outages.share,
+        );
+        let needless_resends = NeedlessResends::of(&measurement);
+        losses.share *= 1.0 - needless_resends.map_or(0.0, |resends| resends.part());
         Self {
             measurement,
             waits,
             outside,
             processors,
+            outages,
             losses,
+            needless_resends,
             accounts,
             backlogs,
         }

@@ -331,11 +331,12 @@ impl<'c> MeasuredPart<'c> {
 
     /// The time that shares of it refer to: measured seconds of all pairs; of calls the sum of their response times, where they
     /// begin at moments of their own and pauses lie between them. A late call's response time begins at its scheduled
-    /// moment and holds the time of those before it: together they took no longer than was measured.
+    /// moment and holds the time of those before it: together they took no longer than was measured. A lost call took the time
+    /// until it was given up.
     pub(crate) fn basis_s(&self) -> f64 {
         let measured = self.pairs_s();
         let calls = if self.work == PartWorkload::Calls {
-            to_f64(self.calls().sum) / 1e9
+            to_f64(self.calls().sum) / 1e9 + to_f64(self.lost_calls()) * GIVEN_UP_S
         } else {
             0.0
         };
@@ -343,6 +344,17 @@ impl<'c> MeasuredPart<'c> {
             calls.min(measured)
         } else {
             measured
+        }
+    }
+
+    /// Calls that nobody answered.
+    pub(crate) fn lost_calls(&self) -> u64 {
+        let lost = |record: &&RunRecord| record.initiator.lost.or(record.responder.lost);
+        let all: u64 = self.records.iter().filter_map(lost).sum();
+        if self.work == PartWorkload::Calls {
+            all
+        } else {
+            0
         }
     }
 
@@ -465,6 +477,9 @@ pub(crate) const fn side_of(record: &RunRecord, side: PairSide) -> &SideRecord {
         PairSide::Responder => &record.responder,
     }
 }
+
+/// A call over datagrams is lost when nothing has answered it after this time (s).
+pub(crate) const GIVEN_UP_S: f64 = 1.0;
 
 /// A round trip shorter than this crosses no network: processors wake one another (s).
 pub(crate) const LEAST_TRIP_S: f64 = 100e-6;

@@ -3,6 +3,7 @@
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
+use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 use crate::findings::requests::request::{TracedRequest, requests};
 use crate::findings::requests::request_account::RequestAccounts;
 pub(crate) use crate::findings::requests::request_account::{LARGE, client_name, server_name};
@@ -16,7 +17,12 @@ pub(crate) struct RequestCosts {
     pub(crate) requests: Vec<TracedRequest>,
     /// By cause and place: a server, or a client and a server.
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
-    /// Time of all requests that no other was made for, ns.
+    /// What of the distance is for round trips behind the first of a request, by client and server.
+    pub(crate) further_trips: BTreeMap<String, RequestCauseCost>,
+    /// Requests that wait for answers to others on their connection.
+    pub(crate) waits: Vec<RequestWait>,
+    /// Time of all requests that no other was made for, ns; of a connection on which several are under way at the same time, the
+    /// time in which any is.
     pub(crate) total_ns: i64,
     /// How many those are.
     pub(crate) roots: u64,
@@ -33,12 +39,14 @@ const DNS: &str = "DNS";
 impl RequestCosts {
     /// Of a trace; `None` where it has no requests.
     pub(crate) fn of(log: &EventRows<'_>) -> Option<Self> {
-        let all = requests(log);
+        let mut all = requests(log);
+        let waits = part_overlaps(&mut all);
         if all.is_empty() {
             return None;
         }
         let accounts = RequestAccounts::of(&all, log);
         let mut costs: BTreeMap<(RequestCause, String), RequestCauseCost> = BTreeMap::new();
+        let mut further_trips: BTreeMap<String, RequestCauseCost> = BTreeMap::new();
         let within = lookups(&all);
         let (mut total_ns, mut roots) = (0, 0);
         let is_root = |request: &TracedRequest| {
@@ -50,12 +58,18 @@ impl RequestCosts {
             .filter(is_attempt)
             .filter(|request| is_root(request) && !is_within(request, &within))
         {
-            let Some(times) = request.times else { continue };
+            let Some(times) = request.own_times.or(request.times) else {
+                continue;
+            };
             total_ns += times.whole();
             roots += 1;
             accounts.list_parts(request, times, &mut |part| {
                 let cost = costs.entry((part.cause, part.place.clone())).or_default();
                 cost.add(&part);
+                if let Some(further) = part.further_trips() {
+                    let cost = further_trips.entry(further.place.clone()).or_default();
+                    cost.add(&further);
+                }
             });
         }
         let retries = retries(&all);
@@ -86,6 +100,8 @@ impl RequestCosts {
         Some(Self {
             requests: all,
             costs,
+            further_trips,
+            waits,
             total_ns,
             roots,
             unanswered,

@@ -4,6 +4,7 @@
 
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::attempts::is_wait;
+use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{TracedRequest, requests};
 use crate::findings::requests::request_account::{RequestAccounts, server_name};
 use crate::findings::rows::EventRows;
@@ -79,7 +80,7 @@ fn named_requests<'r>(
     let mut by_name: BTreeMap<RequestKind, (NamedRequests, TimeByTaker)> = BTreeMap::new();
     for request in all.iter().filter(|request| is_counted(request)) {
         let key = (
-            generalise_name(&request.name),
+            generalise_request(request),
             request.protocol.clone(),
             server_name(request),
         );
@@ -120,7 +121,8 @@ fn named_requests<'r>(
 
 /// Whether it is a request that somebody waits for the answer of.
 fn is_counted(request: &TracedRequest) -> bool {
-    (request.is_call || request.is_unopened) && !is_wait(request) && request.protocol != "DNS"
+    let is_tried = request.is_call || request.is_unopened || request.has_failed();
+    is_tried && !is_wait(request) && request.protocol != "DNS"
 }
 
 fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedRequests {
@@ -141,58 +143,11 @@ fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedReques
     named
 }
 
-/// A name with `:id` for each part of its path that is a number, a UUID or a digest.
-#[must_use]
-pub fn generalise_name(name: &str) -> String {
-    let Some((method, path)) = name
-        .split_once(' ')
-        .filter(|(_, path)| path.starts_with('/'))
-    else {
-        return name.to_owned();
-    };
-    let parts = path.split('/').map(|part| {
-        let (own, rest) = part.split_at(part.find(['?', ' ', ';']).unwrap_or(part.len()));
-        if is_id(own) {
-            format!(":id{rest}")
-        } else {
-            part.to_owned()
-        }
-    });
-    format!("{method} {}", parts.collect::<Vec<_>>().join("/"))
-}
-
-fn is_id(part: &str) -> bool {
-    let digits = part.bytes().filter(u8::is_ascii_digit).count();
-    let is_hex = part
-        .bytes()
-        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    !part.is_empty() && (digits == part.len() || (is_hex && part.len() >= 8 && digits > 0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::findings::requests::request::RequestTimes;
     use std::collections::HashMap;
-
-    #[test]
-    fn what_is_of_one_request_alone_counts_as_one() {
-        for (name, template) in [
-            ("GET /item/17", "GET /item/:id"),
-            ("GET /item/17/parts?q=…", "GET /item/:id/parts?q=…"),
-            ("GET /u/123e4567-e89b-12d3-a456-426614174000", "GET /u/:id"),
-            ("GET /deadbeef01", "GET /:id"),
-            ("GET /decade/cafe", "GET /decade/cafe"),
-            ("GET /v1/17?x", "GET /v1/:id?x"),
-            (
-                "SELECT … FROM t WHERE id = ?",
-                "SELECT … FROM t WHERE id = ?",
-            ),
-            ("GET key", "GET key"),
-        ] {
-            assert_eq!(generalise_name(name), template, "{name}");
-        }
-    }
 
     #[test]
     fn what_a_server_waits_for_is_who_takes_it() {

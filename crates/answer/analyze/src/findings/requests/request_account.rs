@@ -55,6 +55,19 @@ pub(crate) enum RemainingLimit {
 }
 
 impl RequestPart<'_> {
+    /// What of a distance is for round trips behind the first of its request.
+    pub(crate) fn further_trips(&self) -> Option<Self> {
+        let trips = self.request.times.map_or(1, |times| times.trips());
+        let is_several = self.cause == RequestCause::Distance && trips > 1;
+        let ns = self.ns / trips * (trips - 1);
+        is_several.then(|| Self {
+            cause: RequestCause::FurtherTrips,
+            ns,
+            removable_ns: ns,
+            ..self.clone()
+        })
+    }
+
     /// Who takes it: a program and its host, the way, losses on it, or the set-up.
     pub(crate) fn taker(&self) -> String {
         match self.cause {
@@ -65,6 +78,7 @@ impl RequestPart<'_> {
             | RequestCause::Distance => "the way".to_owned(),
             RequestCause::ConnectLost | RequestCause::Loss => "losses".to_owned(),
             RequestCause::GivenUp | RequestCause::Ended => server_name(self.request),
+            RequestCause::Responder => self.place.trim_end_matches(',').to_owned(),
             _ => self.place.clone(),
         }
     }
@@ -175,17 +189,18 @@ impl<'r> RequestAccounts<'r> {
                         there: i64::MAX,
                         back: i64::MAX,
                     });
-                known.there = known
-                    .there
-                    .min((times.there - waited(request, false)).max(0));
-                known.back = known.back.min((times.back - waited(request, true)).max(0));
+                let each = |ns: i64| ns.max(0) / times.trips();
+                known.there = known.there.min(each(times.there - waited(request, false)));
+                known.back = known.back.min(each(times.back - waited(request, true)));
             }
             let of_client = request.times.filter(|times| times.is_of_client);
             if let Some(trip) = of_client.and_then(|times| times.round_trip) {
                 let known = trips
                     .entry((&request.client, &request.server))
                     .or_insert(trip);
-                let answered_in = request.times.map_or(trip, |times| times.work);
+                let answered_in = request
+                    .times
+                    .map_or(trip, |times| times.work / times.trips());
                 *known = (*known).min(trip).min(answered_in.max(0));
             }
             if let Some((from, to)) = request.at_server() {
@@ -373,7 +388,9 @@ impl<'r> RequestAccounts<'r> {
     fn unseen_way(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let ends = (request.client.as_str(), request.server.as_str());
         match self.trips.get(&ends) {
-            Some(trip) if times.is_of_client => (*trip).clamp(0, times.work.max(0)),
+            Some(trip) if times.is_of_client => (*trip)
+                .saturating_mul(times.trips())
+                .clamp(0, times.work.max(0)),
             _ => 0,
         }
     }
@@ -490,7 +507,8 @@ impl<'r> RequestAccounts<'r> {
             let child = &self.all[*at];
             let (begin, end) = (child.begin_ns().max(from), child.end_ns.min(to));
             let part = i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX);
-            Some((child, child.times?, part)).filter(|(_, _, part)| *part > 0)
+            let times = child.own_times.or(child.times)?;
+            Some((child, times, part)).filter(|(_, _, part)| *part > 0)
         });
         waited_for(timed.collect(), |(child, ..)| {
             (child.begin_ns(), child.end_ns)
@@ -499,7 +517,11 @@ impl<'r> RequestAccounts<'r> {
 
     fn usual(&self, request: &TracedRequest) -> Option<Usual> {
         let ends = (request.client.as_str(), request.server.as_str());
-        self.usual.get(&ends).copied()
+        let trips = request.times.map_or(1, |times| times.trips());
+        self.usual.get(&ends).map(|usual| Usual {
+            there: usual.there.saturating_mul(trips),
+            back: usual.back.saturating_mul(trips),
+        })
     }
 
     /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.
@@ -602,6 +624,10 @@ impl<'r> RequestAccounts<'r> {
             self.list_parts_of(child, times, part as i64, depth + 1, put);
         }
         let mut own = ns - nested;
+        if let Some(responder) = &request.responder {
+            shares.push((RequestCause::Responder, responder.name.clone(), own));
+            return;
+        }
         let Some(work) = request.work else {
             shares.push((RequestCause::Server, server, own));
             return;
