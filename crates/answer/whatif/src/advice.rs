@@ -4,7 +4,8 @@
 
 use crate::simulated_runs::{SimulationBudget, simulate_records, single_group_plan};
 use stackline_analyze::findings::{
-    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, rank, suspects,
+    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, count_time_once, suspects,
+    takes_away,
 };
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::summary::RunMetric;
@@ -88,7 +89,7 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
                 .all(|new| new.measurement != finding.measurement)
     });
     findings.extend(found);
-    rank(&mut findings);
+    count_time_once(&mut findings);
     findings
 }
 
@@ -216,6 +217,17 @@ impl AdviceTrial<'_> {
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
             return;
         };
+        let is_removal = |advice: &&Advice| {
+            let change = advice.change.as_ref();
+            change.is_some_and(|change| takes_away(finding, change))
+        };
+        finding.saves = finding
+            .tries
+            .iter()
+            .filter(is_removal)
+            .filter_map(gain)
+            .reduce(f64::max)
+            .map(|gain| (1.0 - 1.0 / gain).max(0.0));
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
         } else if self.is_simulated(at) {
@@ -231,12 +243,18 @@ impl AdviceTrial<'_> {
         finding.tries.retain(|advice| !of_no_use(advice));
     }
 
-    /// A finding of what only taking it away shows.
+    /// A finding of what only taking it away shows, in each pair of runs: a few lucky losses are no proof.
     fn convict(&self, mut finding: Finding, at: usize, now: &Runs) -> Option<Finding> {
         self.judge(&mut finding, at, now);
+        let always = |advice: &&Advice| {
+            advice
+                .expected
+                .is_some_and(|expected| expected.times_as_fast[1] >= HELPS)
+        };
         let gain = finding
             .tries
             .iter()
+            .filter(always)
             .filter_map(gain)
             .reduce(f64::max)
             .filter(|gain| *gain >= FINDS)?;

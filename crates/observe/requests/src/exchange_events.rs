@@ -117,6 +117,20 @@ pub fn emit_exchange(
     one.facts(known, emit);
 }
 
+/// Bytes of all that was asked, and of all that was answered, if anything was.
+fn count_bytes(exchange: &Exchange) -> (u64, Option<u64>) {
+    let bytes = |message: &ExchangeMessage| message.end - message.from;
+    let asked = exchange
+        .rounds()
+        .fold(0, |all: u64, (asked, _)| all.saturating_add(bytes(asked)));
+    let answers = exchange.turns.iter().map(|(answer, _)| bytes(answer));
+    let answered = exchange
+        .response
+        .as_ref()
+        .map(|answer| answers.fold(bytes(answer), u64::saturating_add));
+    (asked, answered)
+}
+
 struct ExchangeEventWriter<'l> {
     exchange: &'l Exchange,
     unit: i64,
@@ -151,15 +165,15 @@ impl ExchangeEventWriter<'_> {
             emit(host, "APP_CONNECT", asked, &[connection]);
             emit(host, "APP_CONNECTED", there, &[connection]);
         }
-        self.asked(&exchange.request, segments, (client, server), emit);
+        self.asked(&exchange.request, segments, [client, server], emit);
         let Some(response) = &exchange.response else {
             return;
         };
         let Some((first, next)) = exchange.turns.first() else {
-            return self.answered(response, true, (client, server), emit);
+            return self.answered(response, true, [client, server], emit);
         };
         // A line passes each point once: what comes behind the first round trip is one part of it.
-        self.answered(first, false, (client, server), emit);
+        self.answered(first, false, [client, server], emit);
         if let (Some(host), Some(at_ns)) = (client.or(server), next.handed_ns()) {
             emit(host, "APP_TURN", at_ns, &self.range(next, self.way[0]));
         }
@@ -187,9 +201,10 @@ impl ExchangeEventWriter<'_> {
         &self,
         request: &ExchangeMessage,
         segments: bool,
-        (client, server): (Option<&str>, Option<&str>),
+        hosts: [Option<&str>; 2],
         emit: &mut RequestEventSink<'_>,
     ) {
+        let [client, server] = hosts;
         let ask = self.range(request, self.way[0]);
         let left = request.written.or(request.left).is_some();
         if let (Some(host), Some(at_ns)) = (client.filter(|_| left), request.handed_ns()) {
@@ -215,9 +230,10 @@ impl ExchangeEventWriter<'_> {
         &self,
         response: &ExchangeMessage,
         is_last: bool,
-        (client, server): (Option<&str>, Option<&str>),
+        hosts: [Option<&str>; 2],
         emit: &mut RequestEventSink<'_>,
     ) {
+        let [client, server] = hosts;
         let answer = self.range(response, self.way[1]);
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
             emit(host, "APP_REPLY", at_ns, &answer);
@@ -288,7 +304,7 @@ impl ExchangeEventWriter<'_> {
             .or_else(between);
         let Some(host) = host else { return };
         let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
-        let bytes = |message: &ExchangeMessage| message.end - message.from;
+        let (asked_bytes, answered_bytes) = count_bytes(exchange);
         let kind = match exchange.kind {
             ExchangeKind::Call if exchange.is_unopened => "connection",
             ExchangeKind::Call => "call",
@@ -310,18 +326,8 @@ impl ExchangeEventWriter<'_> {
                 self.names[1].as_str().into(),
                 known.programs.0.into(),
                 known.programs.1.into(),
-                exchange
-                    .rounds()
-                    .fold(0, |all: u64, (asked, _)| all.saturating_add(bytes(asked)))
-                    .into(),
-                exchange
-                    .response
-                    .as_ref()
-                    .map(|answer| {
-                        let before = exchange.turns.iter().map(|(answer, _)| bytes(answer));
-                        before.fold(bytes(answer), u64::saturating_add)
-                    })
-                    .into(),
+                asked_bytes.into(),
+                answered_bytes.into(),
                 exchange.parts.into(),
                 exchange.void.map_or(EventValue::Absent, EventValue::Text),
             ],

@@ -1,6 +1,7 @@
 //! What a piece of advice changes, as data: on a copy of the plan, so that whoever can run it sees what the advice is worth. It
 //! decides nothing and runs nothing.
 
+use crate::findings::kept_connection;
 use crate::findings::measured::link_outages::without_outages;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
@@ -51,6 +52,8 @@ pub enum PlanChange {
     Processor(String),
     /// One side of a part waits nowhere by itself.
     NoDelays(usize, PairSide),
+    /// One part opens its connections once, before its clock starts.
+    KeepConnection(usize),
     /// Nothing runs beside what is measured.
     NoLoad,
 }
@@ -67,7 +70,10 @@ impl PlanChange {
     /// Whether its gain shows in the time of the whole and not in that of calls: the caller's own time lies between them.
     #[must_use]
     pub const fn is_between_calls(&self) -> bool {
-        matches!(self, Self::NoDelays(_, PairSide::Initiator))
+        matches!(
+            self,
+            Self::NoDelays(_, PairSide::Initiator) | Self::KeepConnection(_)
+        )
     }
 
     /// What of it the advice does not say, for the reader of what it came to.
@@ -84,6 +90,7 @@ impl PlanChange {
             | Self::ImpWindow(..)
             | Self::Machine(..)
             | Self::Channels(..)
+            | Self::KeepConnection(_)
             | Self::Pace(..) => None,
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
@@ -118,6 +125,10 @@ impl PlanChange {
                     .insert("n".to_owned(), OptionValue::Number(*packets));
             }
             Self::NoDelays(part, side) => without_delays(measured, *part, *side)?,
+            Self::KeepConnection(part) => {
+                let procedure = &mut measured.parts.get_mut(*part)?.procedure;
+                kept_connection::keep_connection(procedure)?;
+            }
             Self::NoLoad => measured.parts.retain(|part| !part.background),
             _ => {
                 let network = changed
@@ -149,12 +160,7 @@ impl PlanChange {
             }),
             Self::NoLoss(ends) => no_loss(network, ends),
             Self::InOrder(ends) => each_of(network, std::slice::from_ref(ends), in_order),
-            Self::NoOutage(ends) => {
-                each_of(network, std::slice::from_ref(ends), without_outages);
-                let hosts = network.hosts.iter_mut();
-                let here = hosts.filter(|host| [&ends.0, &ends.1].contains(&&host.name));
-                here.for_each(|host| host.down = None);
-            }
+            Self::NoOutage(ends) => no_outage(network, ends),
             Self::Packets(bytes) => {
                 network
                     .links
@@ -199,6 +205,7 @@ impl PlanChange {
             | Self::Unset(..)
             | Self::Window(..)
             | Self::NoDelays(..)
+            | Self::KeepConnection(_)
             | Self::NoLoad => {}
         }
     }
@@ -240,6 +247,14 @@ fn each_of(network: &mut Network, these: &[LinkEnds], mut change: impl FnMut(&mu
         .for_each(&mut change);
 }
 
+/// The link between these nodes carries something at all times, and neither is down.
+fn no_outage(network: &mut Network, ends: &LinkEnds) {
+    each_of(network, std::slice::from_ref(ends), without_outages);
+    let hosts = network.hosts.iter_mut();
+    let here = hosts.filter(|host| [&ends.0, &ends.1].contains(&&host.name));
+    here.for_each(|host| host.down = None);
+}
+
 /// What is added to the delay of each packet is added to that of the link, on average.
 fn in_order(link: &mut NetworkLink) {
     let reorders = |jitter: &mut Jitter| jitter.reorder;
@@ -247,9 +262,9 @@ fn in_order(link: &mut NetworkLink) {
         return;
     };
     let more = Duration::from_seconds(jitter.distribution.mean().unwrap_or(0.0).max(0.0));
-    link.delay = link.delay + more;
+    link.delay += more;
     for (_, delay) in link.delays.iter_mut().flat_map(|delays| &mut delays.steps) {
-        *delay = *delay + more;
+        *delay += more;
     }
 }
 

@@ -113,7 +113,9 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
         ("send_buffer", &socket_buffer::KIND, "the send buffer"),
     ];
     for (name, kind, words) in buffers {
-        if let Some(bytes) = stack.number(name) {
+        // One that holds all that is sent before anything is waited for limits nothing.
+        let small = |bytes: &u64| *bytes < 2 * part.longest_message();
+        if let Some(bytes) = stack.number(name).filter(small) {
             let what = format!("{words} that was asked for limits: `{name} = {bytes}`");
             found.push(suspect(
                 measurement,
@@ -150,29 +152,7 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     for port in crossed().take(MOST_LINKS) {
         let (name, ends) = (&port.name, port.hop.ends.clone());
         let places = vec![name.clone(), format!("{}>{}", ends.1, ends.0)];
-        if let Some(outage) = measurement.outages.iter().find(|one| one.place == *name) {
-            found.push(suspect(
-                measurement,
-                &outage::KIND,
-                places.clone(),
-                format!("the link {name} {}", outage.words(longest_run(measurement))),
-                PlanChange::NoOutage(ends.clone()),
-            ));
-        }
-        let overtakes = port
-            .hop
-            .jitter
-            .as_ref()
-            .is_some_and(|jitter| jitter.reorder);
-        if overtakes && NeedlessResends::of(measurement).is_some() {
-            found.push(suspect(
-                measurement,
-                &reordering::KIND,
-                places.clone(),
-                format!("packets overtake one another on the link {name}"),
-                PlanChange::InOrder(ends.clone()),
-            ));
-        }
+        found.extend(interruptions(measurement, port, &places));
         if port.link_drops() > 0 && port.hop.losses != LossModel::None {
             let what = format!("the link {name} loses packets");
             found.push(suspect(
@@ -203,6 +183,37 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
                 PlanChange::Faster(vec![ends]),
             ));
         }
+    }
+    found
+}
+
+/// Times in which a link carries nothing, and packets that overtake one another on it.
+fn interruptions(
+    measurement: &FindingMeasurement<'_>,
+    port: &PathPort,
+    places: &[String],
+) -> Vec<Suspect> {
+    let (name, ends) = (&port.name, &port.hop.ends);
+    let mut found = Vec::new();
+    let mut outages = measurement.outages.iter();
+    if let Some(outage) = outages.find(|one| one.place == *name) {
+        found.push(suspect(
+            measurement,
+            &outage::KIND,
+            places.to_vec(),
+            format!("the link {name} {}", outage.words(longest_run(measurement))),
+            PlanChange::NoOutage(ends.clone()),
+        ));
+    }
+    let resends = NeedlessResends::of(measurement);
+    if resends.is_some_and(|resends| measurement.ports[resends.port].name == *name) {
+        found.push(suspect(
+            measurement,
+            &reordering::KIND,
+            places.to_vec(),
+            format!("packets overtake one another on the link {name}"),
+            PlanChange::InOrder(ends.clone()),
+        ));
     }
     found
 }

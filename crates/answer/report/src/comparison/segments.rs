@@ -21,7 +21,7 @@ const ALIGN: [Align; 6] = [
 /// Columns of a line; where the figures leave no room, names go on below.
 const COLUMNS: usize = 80;
 const SHORTEST_NAME: usize = 16;
-/// What is said where it cannot be told, below the table.
+/// What is said where nothing can be said; why stands below the table.
 const CANNOT_TELL: &str = "cannot tell";
 
 /// The segments, called as among lifelines, below the point where each begins if that is not the end of the one before; both

@@ -180,6 +180,8 @@ pub(crate) fn few() -> TracedFixture {
     traced.index.runs.push(span);
     traced.findings.push(Finding {
         takes: None,
+        saves: None,
+        is_of_units: false,
         kind: "queue_drop",
         sentence: "Unit 3 was dropped at edge.".into(),
         confidence: 0.99,
@@ -290,6 +292,8 @@ pub(crate) fn large(count: u64) -> TracedFixture {
     );
     traced.findings.push(Finding {
         takes: None,
+            saves: None,
+            is_of_units: false,
         kind: "queue_drop",
         sentence:
             "The queue of edge>udjat is full: it holds each data unit for 400 us of its 800 us, and drops 1 in 60."
@@ -445,6 +449,8 @@ pub(crate) fn hostile() -> TracedFixture {
     });
     traced.findings.push(Finding {
         takes: None,
+        saves: None,
+        is_of_units: false,
         kind: "healthy",
         sentence: HOSTILE.into(),
         confidence: 1.0,

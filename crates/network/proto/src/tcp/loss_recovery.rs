@@ -18,6 +18,9 @@ impl TcpSender {
             TcpRecoveryPhase::Loss => {}
             TcpRecoveryPhase::Open | TcpRecoveryPhase::Disorder => return,
         }
+        if self.phase >= TcpRecoveryPhase::Recovery {
+            self.reordering_window.recovered();
+        }
         self.phase = TcpRecoveryPhase::Open;
         self.undo = None;
     }

@@ -11,7 +11,6 @@ use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::conversation::pending_requests::{
     PendingExchange, PendingExchangeQueue, known_exchange, of_answer,
 };
-use crate::conversation::tunnel::Tunnel;
 use crate::conversation::turn_dissector::TurnDissector;
 use crate::conversation::websocket::WebSocket;
 use crate::left_out::Bound;
@@ -61,8 +60,8 @@ pub struct Http1 {
     is_out_of_step: bool,
     /// What is spoken after an upgrade or a CONNECT.
     tunnel: Option<Box<dyn Dissector>>,
-    /// It is in a tunnel itself.
-    is_within_tunnel: bool,
+    /// Begins what is behind a CONNECT; none: it goes by turns.
+    start_tunnel: Option<fn() -> Box<dyn Dissector>>,
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
 }
@@ -127,10 +126,10 @@ struct Framing {
 }
 
 impl Http1 {
-    /// Of a connection behind a CONNECT: another one there is not looked into.
-    pub(super) fn within_tunnel() -> Self {
+    /// Of a connection where what is said behind a CONNECT is looked into by such a dissector.
+    pub(super) fn with_tunnels(start: fn() -> Box<dyn Dissector>) -> Self {
         Self {
-            is_within_tunnel: true,
+            start_tunnel: Some(start),
             ..Self::default()
         }
     }
@@ -443,10 +442,13 @@ impl Http1 {
             (false, false, None) => self.sides[1].state = Http1ParserState::UntilEnd,
         }
         if becomes_tunnel {
-            self.tunnel = Some(match framing.to_websocket {
-                true => Box::<WebSocket>::default(),
-                false if waiting.is_connect && !self.is_within_tunnel => Box::<Tunnel>::default(),
-                false => Box::new(TurnDissector::new("by turns", EventStreamDirection::There)),
+            let start = self.start_tunnel.filter(|_| waiting.is_connect);
+            self.tunnel = Some(match (framing.to_websocket, start) {
+                (true, _) => Box::<WebSocket>::default(),
+                (false, Some(start)) => start(),
+                (false, None) => {
+                    Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
+                }
             });
             self.before_tunnel = self.next;
         }

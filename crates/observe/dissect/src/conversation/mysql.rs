@@ -465,20 +465,13 @@ impl Mysql {
     }
 
     fn of_server(&mut self, length: u64, end: u64, found: &mut Vec<DissectorEvent>) {
-        if self
-            .waiting
-            .front()
-            .is_some_and(|waiting| !waiting.answered)
-        {
+        let front = self.waiting.front();
+        if front.is_some_and(|waiting| !waiting.answered) {
             // It had begun before that was asked.
             return self.lose("nothing asked for it", found);
         }
-        let bytes = self
-            .dialogue
-            .records(EventStreamDirection::Back)
-            .held()
-            .get(HEAD..)
-            .unwrap_or_default();
+        let records = self.dialogue.records(EventStreamDirection::Back);
+        let bytes = records.held().get(HEAD..).unwrap_or_default();
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
                 // The server ends the connection.
@@ -502,15 +495,9 @@ impl Mysql {
                 RecordFieldReader(bytes.get(1..5).unwrap_or_default()).little(4),
             )
         {
-            self.texts
-                .learn(statement.to_string().as_bytes(), &text, found);
-            if let Some(prepared) = self
-                .prepared
-                .as_mut()
-                .filter(|one| one.exchange == exchange)
-            {
-                prepared.number = Some(statement);
-            }
+            let number = statement.to_string();
+            self.texts.learn(number.as_bytes(), &text, found);
+            learn_number(&mut self.prepared, exchange, statement);
         }
         match means {
             Means::More(expect) => waiting.expect = expect,
@@ -547,6 +534,13 @@ impl Mysql {
         };
         answer_ends(exchange, name, at, found);
         self.file = false;
+    }
+}
+
+/// The number of the statement that an exchange prepared, where that is the one to be executed next.
+fn learn_number(prepared: &mut Option<PreparedMysqlStatement>, exchange: u64, statement: u64) {
+    if let Some(prepared) = prepared.as_mut().filter(|one| one.exchange == exchange) {
+        prepared.number = Some(statement);
     }
 }
 

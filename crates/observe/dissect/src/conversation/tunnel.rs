@@ -2,22 +2,36 @@
 
 use super::http1::{self, Http1};
 use super::opening::{ConversationOpening, ProtocolVerdict};
-use super::protocol_recognition::{self, ENOUGH};
 use super::{Dissector, DissectorEvent};
 use stackline_events::unit_ids::EventStreamDirection;
 
 /// No port says what is spoken within.
 const NO_PORT: u16 = 0;
+/// Bytes of each side that are looked at.
+const FIRST_BYTES: usize = 64;
+
+/// Chooses a dissector by first bytes.
+pub(super) type Recognise = fn(&ConversationOpening<'_>, bool) -> Option<Box<dyn Dissector>>;
 
 /// One such connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tunnel {
+    recognise: Recognise,
     /// What was said before it is known what is spoken.
     early: Vec<(EventStreamDirection, u64, Vec<u8>)>,
     inner: Option<Box<dyn Dissector>>,
 }
 
 impl Tunnel {
+    /// One of which what is spoken is recognised so.
+    pub(super) const fn new(recognise: Recognise) -> Self {
+        Self {
+            recognise,
+            early: Vec::new(),
+            inner: None,
+        }
+    }
+
     /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
     fn decide(&mut self, last: bool, found: &mut Vec<DissectorEvent>) {
         if self.inner.is_some() {
@@ -26,7 +40,7 @@ impl Tunnel {
         let first = |side: EventStreamDirection| {
             let of_side = self.early.iter().filter(|(from, ..)| *from == side);
             let bytes = of_side.flat_map(|(_, _, bytes)| bytes).copied();
-            bytes.take(ENOUGH).collect::<Vec<u8>>()
+            bytes.take(FIRST_BYTES).collect::<Vec<u8>>()
         };
         let (there, back) = (
             first(EventStreamDirection::There),
@@ -40,8 +54,8 @@ impl Tunnel {
         // A tunnel in a tunnel goes by turns, so that they cannot be nested without end.
         let is_http = http1::recognise(&opening) == ProtocolVerdict::Yes;
         let inner = match is_http {
-            true => Some(Box::new(Http1::within_tunnel()) as Box<dyn Dissector>),
-            false => protocol_recognition::recognise(&opening, last),
+            true => Some(Box::<Http1>::default() as Box<dyn Dissector>),
+            false => (self.recognise)(&opening, last),
         };
         if let Some(mut inner) = inner {
             for (side, at, bytes) in self.early.drain(..) {
@@ -107,6 +121,7 @@ impl Dissector for Tunnel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::protocol_recognition;
     use super::super::script_testing::{DialogueScript, lines_cut, run_script};
     use super::*;
 
@@ -118,10 +133,11 @@ mod tests {
             .into_iter()
             .chain(script.iter().copied())
             .collect();
-        let mut dissector = Http1::default();
+        let new = || Http1::with_tunnels(|| Box::new(Tunnel::new(protocol_recognition::recognise)));
+        let mut dissector = new();
         let lines = run_script(&mut dissector, &whole);
         for piece in [1, 3, 50] {
-            assert_eq!(lines_cut(&mut Http1::default(), &whole, piece), lines);
+            assert_eq!(lines_cut(&mut new(), &whole, piece), lines);
         }
         let protocol = dissector.protocol_of(super::super::ExchangeKind::Call, 1);
         let named = |line: &String| line.contains(" is ");

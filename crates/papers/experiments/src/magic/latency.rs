@@ -107,6 +107,42 @@ const STAGES: [(BlockPathPoint, BlockPathPoint, &str, &str); 7] = [
     ),
 ];
 
+/// A stage: what is printed of it, one block alone, blocks under load.
+fn stage_row(
+    (from, to, name, printed): &(BlockPathPoint, BlockPathPoint, &str, &str),
+    idle: &[History],
+    loaded: &[History],
+) -> Vec<SheetCell> {
+    let (idle, loaded) = (between(idle, *from, *to), between(loaded, *from, *to));
+    let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = loaded.iter().copied().fold(0.0, f64::max);
+    let number = |value: f64| {
+        if value.is_finite() {
+            SheetCell::Number(value, 1)
+        } else {
+            SheetCell::Absent
+        }
+    };
+    let idle = middle(idle);
+    // What is printed as a range is not compared.
+    let single = printed
+        .split(" (")
+        .next()
+        .and_then(|words| words.parse().ok());
+    let compared = printed_and_here::cells(single, idle, None);
+    let figures = [
+        number(idle),
+        number(middle(loaded)),
+        number(least),
+        number(most),
+    ];
+    [SheetCell::text(*name), SheetCell::text(*printed)]
+        .into_iter()
+        .chain(figures)
+        .chain(compared)
+        .collect()
+}
+
 fn stages(lab: &Lab) -> Result<Sheet> {
     let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
@@ -133,38 +169,8 @@ fn stages(lab: &Lab) -> Result<Sheet> {
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
-    for (from, to, name, printed) in STAGES {
-        let (idle, loaded) = (between(&idle, from, to), between(&loaded, from, to));
-        let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = loaded.iter().copied().fold(0.0, f64::max);
-        let number = |value: f64| {
-            if value.is_finite() {
-                SheetCell::Number(value, 1)
-            } else {
-                SheetCell::Absent
-            }
-        };
-        let idle = middle(idle);
-        // What is printed as a range is not compared.
-        let single = printed
-            .split(" (")
-            .next()
-            .and_then(|words| words.parse().ok());
-        let compared = printed_and_here::cells(single, idle, None);
-        let figures = [
-            number(idle),
-            number(middle(loaded)),
-            number(least),
-            number(most),
-        ];
-        sheet.rows.push(
-            [SheetCell::text(name), SheetCell::text(printed)]
-                .into_iter()
-                .chain(figures)
-                .chain(compared)
-                .collect(),
-        );
-    }
+    let rows = STAGES.iter().map(|stage| stage_row(stage, &idle, &loaded));
+    sheet.rows.extend(rows);
     let whole = between(&loaded, BlockPathPoint::AppSend, BlockPathPoint::AppReceive);
     let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
     let longest = longest_latency(INTERVAL, 0.023);

@@ -57,11 +57,8 @@ fn above_a_window(burst: f64) -> Option<&'static str> {
     (burst > 124.0).then_some("its window is not printed; one of 64 KiB limits here")
 }
 
-/// The table.
-pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet> {
-    let average: Vec<MagicCase> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
-    let burst: Vec<MagicCase> = average.iter().cloned().map(from_memory).collect();
-    let (average, burst) = (lab.medians(3, &average)?, lab.medians(3, &burst)?);
+/// Its columns.
+fn without_rows() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 2",
         "throughput of one server over TCP and UDP, Mbit/s: bursts from memory, and on average from disks",
@@ -90,6 +87,15 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
             head: head.into(),
             key,
         }));
+    sheet
+}
+
+/// The table.
+pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet> {
+    let average: Vec<MagicCase> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
+    let burst: Vec<MagicCase> = average.iter().cloned().map(from_memory).collect();
+    let (average, burst) = (lab.medians(3, &average)?, lab.medians(3, &burst)?);
+    let mut sheet = without_rows();
     let number = |rate: f64| SheetCell::Number(rate, 0);
     for (row, (average, burst)) in TABLE_2.iter().zip(average.iter().zip(&burst)) {
         let own = [

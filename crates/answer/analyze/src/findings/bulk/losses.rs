@@ -116,6 +116,9 @@ impl LossCost {
         let of =
             |part: &MeasuredPart<'_>| accounts.get(&part.index).map_or(0.0, PartTimeShares::lost);
         let states = measurement.over_parts(of);
+        if accounts.values().any(|account| account.is_estimated) {
+            return self.by_shortfall(states);
+        }
         let most = 1.0 - measurement.over_parts(|part| measurement.fullness(part).unwrap_or(0.0));
         self.share = states.min(most.max(self.stalled));
         self.confidence = 0.95;
@@ -123,6 +126,14 @@ impl LossCost {
             "senders were held back by losses {:.0} % of the time",
             100.0 * states
         );
+    }
+
+    /// Of calls whose data was sent again: what nothing else takes. Where that is more than waits for the very bytes show, it is less sure.
+    fn by_shortfall(&mut self, left: f64) {
+        if left > self.share {
+            (self.share, self.confidence) = (left, SHORTFALL);
+            self.basis = "data was sent again, and nothing else takes the time".into();
+        }
     }
 
     /// Calls: what waits with a loss of their bytes took beyond a usual one.
@@ -233,6 +244,9 @@ fn long_calls(measurement: &FindingMeasurement<'_>) -> (f64, u64) {
     }
     found
 }
+
+/// How sure losses are of what nothing else takes.
+const SHORTFALL: f64 = 0.75;
 
 /// Two round trips and what clocks may be wrong by.
 fn slack_ns(measurement: &FindingMeasurement<'_>) -> u64 {

@@ -100,6 +100,7 @@ pub(crate) fn find_most_lossy_port<'c>(
     Some((
         port,
         kind.finding(context, share, 0.95, sentence)
+            .of_units()
             .because(measurement.evidence(what, &rows)),
     ))
 }

@@ -103,7 +103,9 @@ impl<'c> FindingMeasurement<'c> {
         let ways = match part.work {
             PartWorkload::Bulk(PairSide::Initiator) => vec![(there, true), (back, false)],
             PartWorkload::Bulk(PairSide::Responder) => vec![(there, false), (back, true)],
-            PartWorkload::Calls | PartWorkload::Connects => vec![(there, true), (back, true)],
+            PartWorkload::Calls | PartWorkload::Turns | PartWorkload::Connects => {
+                vec![(there, true), (back, true)]
+            }
         };
         for (way, data) in ways {
             for at in 0..way.hops.len() {

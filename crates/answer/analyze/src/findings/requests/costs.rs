@@ -5,8 +5,9 @@ use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 use crate::findings::requests::request::{TracedRequest, requests};
+pub(crate) use crate::findings::requests::request::{client_name, server_name};
+pub(crate) use crate::findings::requests::request_account::LARGE;
 use crate::findings::requests::request_account::RequestAccounts;
-pub(crate) use crate::findings::requests::request_account::{LARGE, client_name, server_name};
 use crate::findings::rows::EventRows;
 use std::collections::BTreeMap;
 

@@ -176,6 +176,24 @@ impl TracedRequest {
     }
 }
 
+/// The program that serves, and where.
+pub(crate) fn server_name(request: &TracedRequest) -> String {
+    named(&request.programs.1, &request.server)
+}
+
+/// The program that asks, and where.
+pub(crate) fn client_name(request: &TracedRequest) -> String {
+    named(&request.programs.0, &request.client)
+}
+
+fn named(program: &str, host: &str) -> String {
+    if program.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{program} on {host}")
+    }
+}
+
 /// All requests of a trace, in the order of their ends.
 pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     let mut all: Vec<TracedRequest> = log

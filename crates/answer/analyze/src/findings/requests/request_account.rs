@@ -6,7 +6,7 @@ pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::least_time::RemainingWay;
 use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
-use crate::findings::requests::request::{RequestTimes, TracedRequest};
+use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
 use crate::findings::requests::way_rates::{WayRate, measure_way_rates};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
@@ -649,23 +649,5 @@ impl<'r> RequestAccounts<'r> {
             own -= part;
         }
         shares.push((RequestCause::Server, server, own));
-    }
-}
-
-/// The program that serves, and where.
-pub(crate) fn server_name(request: &TracedRequest) -> String {
-    named(&request.programs.1, &request.server)
-}
-
-/// The program that asks, and where.
-pub(crate) fn client_name(request: &TracedRequest) -> String {
-    named(&request.programs.0, &request.client)
-}
-
-fn named(program: &str, host: &str) -> String {
-    if program.is_empty() {
-        host.to_owned()
-    } else {
-        format!("{program} on {host}")
     }
 }

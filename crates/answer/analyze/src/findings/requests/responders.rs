@@ -1,8 +1,7 @@
 //! Requests through a broker: it hands them on to whoever listens on their subject, and their answers back. What lies between is the
 //! time of who answers, not of the broker.
 
-use crate::findings::requests::costs::{client_name, server_name};
-use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request::{TracedRequest, client_name, server_name};
 use std::collections::BTreeMap;
 
 /// Subjects that the broker answers itself.
