@@ -45,6 +45,7 @@ pub mod compare;
 pub mod compare_segments;
 mod core_sharing;
 mod costs;
+mod critical_path;
 mod cut_buffers;
 pub mod data_fates;
 pub mod duration_filter;

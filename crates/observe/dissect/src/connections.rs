@@ -327,6 +327,7 @@ mod tests {
             reset: false,
             acknowledged: (!syn || ends.0.port() == 80).then_some(0),
             window: 500,
+            selectively_acknowledged: None,
             window_scale: None,
             largest_segment: None,
             ttl: 64,

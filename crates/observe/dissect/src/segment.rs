@@ -25,6 +25,8 @@ pub struct DissectedSegment {
     pub reset: bool,
     /// The sequence number up to which the other direction has arrived.
     pub acknowledged: Option<u32>,
+    /// The sequence number behind the farthest byte of the other direction that arrived ahead of others (RFC 2018).
+    pub selectively_acknowledged: Option<u32>,
     /// What the sender is ready to receive, as its header says: without the scale.
     pub window: u16,
     /// By how many bits windows of the sender are scaled, where a SYN says it.
@@ -198,6 +200,7 @@ impl NetworkHeader {
             fin: tcp.fin(),
             reset: tcp.rst(),
             acknowledged: tcp.ack().then(|| tcp.acknowledgment_number()),
+            selectively_acknowledged: farthest_selective(tcp),
             window: tcp.window_size(),
             window_scale: option(scale).map(|bits| bits as u8),
             largest_segment: option(largest),
@@ -212,6 +215,32 @@ impl NetworkHeader {
             SocketAddr::new(self.to, to),
         )
     }
+}
+
+/// Options of a segment that has a time stamp alone begin so.
+const TIME_STAMP: [u8; 3] = [1, 1, 8];
+
+/// Behind the farthest byte that a segment acknowledges selectively.
+fn farthest_selective(tcp: &TcpSlice<'_>) -> Option<u32> {
+    let options = tcp.options();
+    let is_bare = options.len() < 10 || options.len() == 12 && options.starts_with(&TIME_STAMP);
+    if tcp.syn() || is_bare {
+        return None;
+    }
+    let behind = tcp.ack().then(|| tcp.acknowledgment_number())?;
+    let blocks = |element| match element {
+        TcpOptionElement::SelectiveAcknowledgement(first, others) => Some((first, others)),
+        _ => None,
+    };
+    let (first, others) = tcp.options_iterator().flatten().find_map(blocks)?;
+    let ends = others
+        .into_iter()
+        .flatten()
+        .chain([first])
+        .map(|(_, end)| end);
+    // A block before the acknowledgement says what came twice (RFC 2883).
+    let ahead = |end: &u32| end.wrapping_sub(behind).cast_signed();
+    ends.filter(|end| ahead(end) > 0).max_by_key(ahead)
 }
 
 fn carried<'p>(
@@ -243,5 +272,34 @@ fn carried<'p>(
             ))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment that acknowledges 1000, with those options.
+    fn farthest(options: &[u8]) -> Option<u32> {
+        let mut bytes = vec![0, 80, 0, 90, 0, 0, 0, 0];
+        bytes.extend(1000_u32.to_be_bytes());
+        bytes.extend([(5 + options.len() as u8 / 4) << 4, 0x10, 1, 0, 0, 0, 0, 0]);
+        bytes.extend(options);
+        farthest_selective(&TcpSlice::from_slice(&bytes).unwrap())
+    }
+
+    #[test]
+    fn the_farthest_block_ahead_is_what_arrived() {
+        let block = |from: u32, to: u32| [from.to_be_bytes(), to.to_be_bytes()].concat();
+        let time_stamp = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        assert_eq!((farthest(&[]), farthest(&time_stamp)), (None, None));
+        let two = [vec![1, 1, 5, 18], block(3000, 4000), block(6000, 7000)].concat();
+        assert_eq!(farthest(&two), Some(7000));
+        assert_eq!(farthest(&[&time_stamp[..], &two].concat()), Some(7000));
+        // What came twice says nothing of what is ahead; numbers go round.
+        let twice = [vec![1, 1, 5, 18], block(500, 900), block(u32::MAX, 2000)].concat();
+        assert_eq!(farthest(&twice), Some(2000));
+        let twice = [vec![1, 1, 5, 10], block(500, 900)].concat();
+        assert_eq!(farthest(&twice), None);
     }
 }

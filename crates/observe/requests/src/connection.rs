@@ -5,11 +5,13 @@
 
 mod doors;
 mod finished_exchange;
+mod loss_waits;
 mod open_exchange;
 mod stream_state;
 mod transfer_account;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use crate::observation_end::ObservationEnd;
 use crate::stream_progress::{StreamPointProgress, late_ns};
 use open_exchange::{OpenRequestExchange, OpenRequestExchanges};
 use stackline_dissect::conversation::connection::Conversation;
@@ -28,6 +30,9 @@ use std::collections::{BTreeMap, VecDeque};
 use stream_state::RequestStreamState;
 use transfer_account::QuietTime;
 pub use transfer_account::TransferAccount;
+
+/// Why there is no answer, where neither side had ended its connection.
+pub(crate) const UNDER_WAY: &str = "it was under way when the trace ended";
 
 /// Repetitions and waits of one direction that are remembered.
 const MOST_REMEMBERED: usize = Bound::Repeated.most();
@@ -77,6 +82,9 @@ pub(crate) struct RequestConnection {
     pub(crate) syn_ns: Option<u64>,
     syn_again: u64,
     established_ns: Option<u64>,
+    /// When its answer left the server, if that was sent once.
+    syn_ack_ns: Option<u64>,
+    syn_acks: u64,
     round_trip_ns: Option<u64>,
     /// The quickest acknowledgement of data that was sent once: where the set-up was not seen, a round trip is no longer.
     least_ack_ns: Option<u64>,
@@ -92,6 +100,10 @@ pub(crate) struct RequestConnection {
     pub(crate) midway: bool,
     pub(crate) last_ns: u64,
     pub(crate) reset: bool,
+    /// When whoever looks ends what goes on.
+    pub(crate) observation_end: ObservationEnd,
+    /// It was under way when that came.
+    pub(crate) is_cut_by_observer: bool,
     /// Sockets of both ends are watched.
     pub(crate) sockets: [bool; 2],
 }
@@ -119,6 +131,8 @@ impl RequestConnection {
             syn_ns: None,
             syn_again: 0,
             established_ns: None,
+            syn_ack_ns: None,
+            syn_acks: 0,
             round_trip_ns: None,
             least_ack_ns: None,
             lookup: None,
@@ -130,6 +144,8 @@ impl RequestConnection {
             midway,
             last_ns: 0,
             reset: false,
+            observation_end: ObservationEnd::default(),
+            is_cut_by_observer: false,
             sockets: [false; 2],
         }
     }
@@ -164,13 +180,18 @@ impl RequestConnection {
             self.first_ns = at_ns;
         }
         self.reset |= segment.reset;
-        if segment.fin || segment.reset {
+        let ends = segment.fin || segment.reset;
+        if ends && self.observation_end.has_come_by(at_ns) {
+            self.is_cut_by_observer |= !self.is_closed();
+        } else if ends {
             let own = &mut self.ways[way as usize];
             own.closed_ns.get_or_insert(at_ns);
             own.reset_ns = own.reset_ns.or(segment.reset.then_some(at_ns));
         }
         if segment.syn {
             self.syn(at_ns, way, passing, segment);
+        } else if passing.arrives && way == EventStreamDirection::There {
+            self.hears_client(at_ns);
         }
         let first = segment.sequence.wrapping_add(u32::from(segment.syn));
         let own = &mut self.ways[way as usize];
@@ -429,6 +450,8 @@ impl RequestConnection {
             let needed = needed.min().unwrap_or(u64::MAX).min(own.dissected_end);
             own.left.forget(needed);
             own.arrived.forget(needed);
+            own.farthest.forget(needed);
+            own.room.forget(needed);
             own.written.forget(needed);
             own.read.forget(needed);
             while own.again.front().is_some_and(|(_, end, ..)| *end <= needed) {
@@ -480,6 +503,11 @@ impl RequestConnection {
         self.reset || self.ways.iter().all(|way| way.finished)
     }
 
+    /// Whether a side has closed or reset it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.ways.iter().any(|way| way.closed_ns.is_some())
+    }
+
     /// Whether packets of only one side were seen.
     pub(crate) fn is_one_way(&self) -> bool {
         self.ways.iter().any(|way| way.position.is_none())
@@ -495,7 +523,7 @@ impl RequestConnection {
         let mut left_out = self.left_out.clone();
         for way in &self.ways {
             way.arrived.left_out(&mut left_out);
-            [&way.left, &way.written, &way.read]
+            [&way.left, &way.farthest, &way.written, &way.read]
                 .into_iter()
                 .for_each(|progress| progress.left_out(&mut left_out));
         }

@@ -7,8 +7,9 @@ mod lookups;
 mod sockets;
 mod unknown;
 
-use crate::connection::{Passing, RequestConnection, TransferAccount};
+use crate::connection::{Passing, RequestConnection, TransferAccount, UNDER_WAY};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use crate::observation_end::ObservationEnd;
 use lookups::{AnsweredLookup, Lookup};
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
@@ -142,6 +143,7 @@ pub struct Builder {
     origins: Option<BTreeMap<ConnectionOrigin, u32>>,
     unknown: Unknown,
     secrets: Option<Secrets>,
+    observation_end: ObservationEnd,
 }
 
 /// What of a datagram was read.
@@ -173,7 +175,15 @@ impl Builder {
             origins: None,
             unknown: Unknown::default(),
             secrets: None,
+            observation_end: ObservationEnd::default(),
         }
+    }
+
+    /// Connections that end from that moment on, once it has come, were under way.
+    #[must_use]
+    pub fn observed_until(mut self, end: ObservationEnd) -> Self {
+        self.observation_end = end;
+        self
     }
 
     /// TLS is opened with those secrets, of which more may be learnt while it goes on.
@@ -430,6 +440,7 @@ impl Builder {
         let mut connection =
             RequestConnection::new(flow, places, !segment.syn, self.secrets.clone());
         connection.seen_at = seen_at;
+        connection.observation_end = self.observation_end.clone();
         self.unknown.midway += u64::from(!segment.syn);
         connection.lookup = client_host.and_then(|host| self.take_lookup(host, at_ns));
         self.adopt_sockets(key.ends, &mut connection);
@@ -544,7 +555,8 @@ impl Builder {
             .drain()
             .map(|(_, connection)| (connection.flow, connection))
             .collect();
-        for connection in connections.into_values() {
+        for mut connection in connections.into_values() {
+            connection.is_cut_by_observer |= !connection.is_closed();
             self.end_connection(connection);
         }
         // A host without a name server asks itself (resolv.conf(5)): where none ever answered, nobody was asked.
@@ -572,6 +584,10 @@ impl Builder {
     pub fn take_done(&mut self) -> Vec<Exchange> {
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
+        let under_way = done
+            .iter()
+            .filter(|exchange| exchange.void == Some(UNDER_WAY));
+        self.unknown.under_way += under_way.count() as u64;
         done
     }
 }

@@ -10,6 +10,7 @@
 //! | [`exchange_events`] | an exchange as events |
 //! | [`request_parents`] | which requests were made for which others |
 //! | [`stream_progress`] | when bytes of a stream first passed a point |
+//! | [`observation_end`] | when whoever looks ends what goes on |
 //! | [`collector`] | exchanges of one observation, gathered |
 //! | [`contents`] | what is kept of them on demand, in words |
 //! | `connection` | one connection: its two directions, and the exchanges on it |
@@ -20,6 +21,7 @@ pub mod contents;
 pub mod exchange;
 pub mod exchange_builder;
 pub mod exchange_events;
+pub mod observation_end;
 pub mod request_parents;
 pub mod stream_progress;
 pub mod time_account;
@@ -29,5 +31,6 @@ pub use exchange::Exchange;
 pub use exchange_builder::{
     Builder, ObservedHost, OfDatagram, PacketPassage, SegmentPassage, SocketEvent, Unknown,
 };
+pub use observation_end::ObservationEnd;
 pub use stackline_dissect::conversation::tls::session_secrets::Secrets;
 pub use stackline_dissect::left_out::{Bound, LeftOut};

@@ -84,6 +84,14 @@ impl StreamPointProgress {
         self.of(end.checked_sub(1)?)
     }
 
+    /// Behind the farthest byte that had passed at a moment.
+    #[must_use]
+    pub fn end_at(&self, at_ns: u64) -> u64 {
+        let at = self.moments.partition_point(|moment| moment.at_ns <= at_ns);
+        let before = at.checked_sub(1).and_then(|at| self.moments.get(at));
+        before.map_or(self.begin, |moment| moment.end)
+    }
+
     /// The moments at which bytes between two offsets passed.
     #[must_use]
     pub fn between(&self, from: u64, end: u64) -> Vec<ProgressMoment> {

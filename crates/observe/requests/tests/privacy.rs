@@ -46,6 +46,7 @@ fn events(script: &Script, contents: bool) -> Vec<String> {
             reset: false,
             acknowledged: (at > 0).then(|| 1000 + sent[1 - way]),
             window: 60_000,
+            selectively_acknowledged: None,
             window_scale: syn.then_some(0),
             largest_segment: None,
             ttl: 64,

@@ -18,7 +18,7 @@ use stackline_core::trace_index::{HostTrace, Index};
 use stackline_events::clock;
 use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::observation_cost::ObservationCost;
-use stackline_requests::{Unknown, contents};
+use stackline_requests::{ObservationEnd, Unknown, contents};
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
 use std::collections::BTreeMap;
@@ -34,6 +34,8 @@ use std::time::{Duration, Instant, SystemTime};
 const READ: Duration = Duration::from_millis(10);
 /// After the last program has ended, its connections are looked at for so long.
 const AFTER: Duration = Duration::from_millis(30);
+/// Programs that a signal ended as well closed their connections no longer before it was noticed here, ns.
+const SIGNAL_NS: u64 = 50_000_000;
 
 /// How programs are traced.
 #[derive(Clone, Debug)]
@@ -151,6 +153,8 @@ struct TraceSession {
     events: Option<NetworkEvents>,
     notes: Vec<String>,
     joined: Option<JoinedProcesses>,
+    /// When programs are ended.
+    end: ObservationEnd,
     /// Of those that are joined none is there any more.
     gone: Arc<AtomicBool>,
     path: PathBuf,
@@ -174,6 +178,8 @@ impl TraceSession {
             options.keep_contents,
             ThreadDirectory::new(sources.numbers().clone(), ContainerNames::new(is_here)),
         );
+        let end = ObservationEnd::default();
+        recorder = recorder.observed_until(end.clone());
         let keys = setting.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
             recorder = recorder.with_secrets(keys.secrets.clone());
@@ -215,6 +221,7 @@ impl TraceSession {
             events,
             notes,
             joined: options.joined.clone(),
+            end,
             gone: Arc::default(),
             path,
             began: Instant::now(),
@@ -232,8 +239,9 @@ impl TraceSession {
     ) -> Result<TraceOutcome> {
         let over = Arc::new(AtomicBool::new(false));
         let gone = Arc::clone(&self.gone);
+        let end = self.end.clone();
         looker.give(self, Arc::clone(&over));
-        let ended = carry_out(options, setting, programs, [stop, &gone]);
+        let ended = carry_out(options, setting, programs, [stop, &gone], &end);
         over.store(true, Ordering::Relaxed);
         let (session, cost_s) = looker.join()?;
         let outcome = session.finish(cost_s, setting)?;
@@ -254,6 +262,7 @@ impl TraceSession {
             events,
             notes,
             mut joined,
+            end,
             gone,
             path,
             began,
@@ -301,6 +310,7 @@ impl TraceSession {
             events,
             notes,
             joined,
+            end,
             gone,
             path,
             began,
@@ -466,6 +476,7 @@ fn carry_out(
     setting: &TraceSetting,
     programs: Vec<TracedProgram>,
     [stop, gone]: [&Arc<AtomicBool>; 2],
+    end: &ObservationEnd,
 ) -> Result<ProgramsEnd> {
     if programs.is_empty() {
         let until = options.duration.map(|time| Instant::now() + time);
@@ -480,5 +491,12 @@ fn carry_out(
     let mut running =
         RunningPrograms::start(programs, |program| setting.command(program), stop, |_| {})?;
     running.wait(stop);
+    // A terminal sends its signal to the programs as well, at the same time.
+    let slack_ns = if stop.load(Ordering::Relaxed) {
+        SIGNAL_NS
+    } else {
+        0
+    };
+    end.set_moment(clock::now_ns().saturating_sub(slack_ns));
     Ok(running.end())
 }

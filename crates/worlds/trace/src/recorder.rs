@@ -13,7 +13,7 @@ use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_builder::ConnectionOrigin;
 use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
 use stackline_requests::{
-    Bound, Builder, Exchange, LeftOut, ObservedHost, Secrets, SocketEvent, Unknown,
+    Bound, Builder, Exchange, LeftOut, ObservationEnd, ObservedHost, Secrets, SocketEvent, Unknown,
 };
 use stackline_runs::events::{Spool, Spooling, emit_event};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,6 +85,12 @@ impl RequestRecorder {
     /// TLS is opened with those.
     pub(crate) fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.builder = self.builder.with_secrets(secrets);
+        self
+    }
+
+    /// Requests that are not answered when that comes were under way.
+    pub(crate) fn observed_until(mut self, end: ObservationEnd) -> Self {
+        self.builder = self.builder.observed_until(end);
         self
     }
 

@@ -7,6 +7,7 @@ use super::UnitEvents;
 use super::line_rows::{LifelineRows, RawLifeline};
 use super::order::PointOrderVotes;
 use super::points::ClassifiedPoint;
+use crate::critical_path::waited_for;
 use std::collections::BTreeMap;
 
 /// Requests behind each other at most; what is further keeps a line of its own.
@@ -78,7 +79,10 @@ impl Chains {
             }
         }
         for (parent, children) in made_for {
-            let parts = waited_for(children, &spans);
+            let mut children = children;
+            children.sort_unstable();
+            children.dedup();
+            let parts = waited_for(children, |child| spans[*child]);
             parts.iter().for_each(|part| chains.is_part[*part] = true);
             chains.parts.insert(parent, parts);
         }
@@ -171,22 +175,6 @@ impl Chains {
 fn span(rows: &[u32], met: &UnitEvents) -> (u64, u64) {
     let times = || rows.iter().map(|row| met.at_ns[*row as usize]);
     (times().min().unwrap_or(0), times().max().unwrap_or(0))
-}
-
-/// Those that follow each other back from the end, in the order of time.
-fn waited_for(mut children: Vec<usize>, spans: &[(u64, u64)]) -> Vec<usize> {
-    children.sort_by_key(|child| std::cmp::Reverse((spans[*child].1, spans[*child].0)));
-    children.dedup();
-    let mut until = u64::MAX;
-    let mut parts: Vec<usize> = Vec::new();
-    for child in children {
-        if spans[child].1 <= until {
-            until = spans[child].0;
-            parts.push(child);
-        }
-    }
-    parts.reverse();
-    parts
 }
 
 /// Where among the events of a line one belongs that happened on one of its hosts: behind the last of that host that was not

@@ -50,8 +50,10 @@ pub struct CauseTimeShare {
     pub total_s: f64,
     /// Of each of those requests, s.
     pub each_s: f64,
-    /// What all requests take that no other was made for, s: without it they take so much less.
+    /// What all requests take that no other was made for, s.
     pub of_s: f64,
+    /// What these would take without it, under the limits that remain, s.
+    pub without_s: f64,
 }
 
 /// What would make it better.

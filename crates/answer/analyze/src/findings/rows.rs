@@ -86,6 +86,11 @@ impl<'c> EventRows<'c> {
         self.times[row as usize]
     }
 
+    /// When the last of all events happened, reference time, ns.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.times.iter().copied().max().unwrap_or(0)
+    }
+
     /// The host of an event.
     pub(crate) fn host(&self, row: u32) -> &'c str {
         self.input.events.host(row as usize)

@@ -6,6 +6,7 @@ mod lost_data;
 mod observed;
 mod outages;
 mod reordering;
+mod request_account;
 mod request_network;
 mod requests;
 mod session;
@@ -208,21 +209,18 @@ impl Given {
         self.events.push_event(&TextEvent::parse(&line).unwrap());
     }
 
+    fn input(&self) -> AnalysisInput<'_> {
+        AnalysisInput {
+            plan: &self.plan,
+            records: &self.records,
+            index: &self.index,
+            events: &self.events,
+            lifelines: &self.lifelines,
+        }
+    }
+
     fn found(&self) -> Vec<Finding> {
-        let Self {
-            plan,
-            records,
-            index,
-            events,
-            lifelines,
-        } = self;
-        diagnose(&AnalysisInput {
-            plan,
-            records,
-            index,
-            events,
-            lifelines,
-        })
+        diagnose(&self.input())
     }
 
     fn all(&self) -> Vec<&'static str> {

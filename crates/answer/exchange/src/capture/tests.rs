@@ -483,7 +483,7 @@ fn one_capture_tells_at_which_end_it_is_or_that_it_is_at_none() {
             0,
             [0, 0],
             Some(SERVER),
-            "10.0.0.2; 0; 30000000; ; ; ; 0; ; 0; ; 30000000; 0; ; ; ; 1",
+            "10.0.0.2; 0; 30000000; ; ; ; 0; ; 0; ; 30000000; 0; ; ; 20000000; 1",
         ),
         // In the middle, and where hops tell more.
         (

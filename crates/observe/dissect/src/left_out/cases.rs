@@ -97,6 +97,7 @@ fn segment(port: usize, sequence: u32, bytes: u64, syn: bool) -> DissectedSegmen
         reset: false,
         acknowledged: None,
         window: 0,
+        selectively_acknowledged: None,
         window_scale: None,
         largest_segment: None,
         ttl: 64,

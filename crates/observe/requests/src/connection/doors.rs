@@ -22,6 +22,13 @@ const LETS_GO_NS: u64 = 2_000_000;
 /// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
 const SMALL: u64 = 2;
 
+/// Bytes of a direction.
+#[derive(Clone, Copy)]
+struct ByteRange {
+    from: u64,
+    end: u64,
+}
+
 impl RequestConnection {
     pub(super) fn syn(
         &mut self,
@@ -47,7 +54,19 @@ impl RequestConnection {
                     .filter(|_| self.syn_again == 0)
                     .map(|syn| at_ns.saturating_sub(syn));
             }
+            EventStreamDirection::Back if passing.leaves => {
+                self.syn_acks += 1;
+                self.syn_ack_ns = (self.syn_acks == 1).then_some(at_ns);
+            }
             _ => {}
+        }
+    }
+
+    /// The first that comes behind the answer to a SYN ends the round trip as its server sees it.
+    pub(super) fn hears_client(&mut self, at_ns: u64) {
+        if let Some(syn_ack_ns) = self.syn_ack_ns.take() {
+            let trip_ns = at_ns.saturating_sub(syn_ack_ns);
+            self.round_trip_ns.get_or_insert(trip_ns);
         }
     }
 
@@ -112,10 +131,59 @@ impl RequestConnection {
                 &mut self.left_out,
             );
         }
+        if !is_sender_seen && let Some(trip_ns) = self.round_trip_ns {
+            self.note_far_sender(at_ns, way, ByteRange { from, end }, trip_ns);
+        }
+        let own = &mut self.ways[way as usize];
         own.arrives(at_ns, from, end);
+        if !is_sender_seen {
+            own.farthest.pass(end, at_ns, 0);
+        }
         own.largest = own.largest.max(end - from);
         if !is_sender_seen && own.is_out_of_room() {
             own.full_since.get_or_insert(at_ns);
+        }
+    }
+
+    /// New data of a sender that is not seen, which an acknowledgement has let go a round trip before: it had no room, or held a small
+    /// end back until all before was acknowledged.
+    fn note_far_sender(
+        &mut self,
+        at_ns: u64,
+        way: EventStreamDirection,
+        range: ByteRange,
+        trip_ns: u64,
+    ) {
+        let acknowledged = self.ways[1 - way as usize].acknowledged;
+        let own = &mut self.ways[way as usize];
+        let Some(before) = own
+            .farthest
+            .whole(range.from)
+            .filter(|_| own.farthest.end() == range.from)
+        else {
+            return;
+        };
+        let waited_ns = at_ns.saturating_sub(before.at_ns);
+        let heard_ns = at_ns.saturating_sub(trip_ns);
+        let had_no_room = own.room.end_at(heard_ns.saturating_sub(LETS_GO_NS)) < range.end;
+        if had_no_room && own.full_since.is_none() && waited_ns >= FULL_NS {
+            own.full_ns = own.full_ns.saturating_add(waited_ns);
+            return remember(&mut own.full, (before.at_ns, at_ns), &mut self.left_out);
+        }
+        let is_short = range.end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
+        let is_small = (range.end - range.from) * SMALL < own.largest.max(SEGMENT);
+        if let Some((acked, acked_ns)) = acknowledged
+            && is_short
+            && is_small
+            && acked >= range.from
+            && heard_ns.abs_diff(acked_ns) <= LETS_GO_NS
+            && acked_ns.saturating_sub(before.at_ns) >= HELD_NS
+        {
+            remember(
+                &mut own.held,
+                (range.end, at_ns, before.at_ns),
+                &mut self.left_out,
+            );
         }
     }
 
@@ -200,6 +268,18 @@ impl RequestConnection {
             let took = at_ns.saturating_sub(left.at_ns);
             self.least_ack_ns = Some(self.least_ack_ns.map_or(took, |least| least.min(took)));
         }
+        let is_receiver_seen = self.ends[way as usize].host.is_some();
+        let is_sender_seen = self.ends[1 - way as usize].host.is_some();
+        if !is_receiver_seen && let Some(trip_ns) = self.round_trip_ns.or(self.least_ack_ns) {
+            let ahead = segment.selectively_acknowledged;
+            let ahead = ahead.and_then(|number| behind?.offset(number)).unwrap_or(0);
+            let sent = &mut self.ways[1 - way as usize];
+            if is_news {
+                sent.drop_needless(up_to, at_ns, trip_ns);
+            }
+            let farthest = &mut sent.farthest;
+            farthest.pass(ahead.max(up_to), at_ns.saturating_sub(trip_ns), 0);
+        }
         let own = &mut self.ways[way as usize];
         let shift = if segment.syn || !scaled {
             0
@@ -216,6 +296,9 @@ impl RequestConnection {
             // How the window is scaled is said at the beginning alone; none is none.
             let is_known = !self.midway || window == 0;
             sent.room_end = is_known.then_some(up_to.saturating_add(window));
+            if !is_sender_seen && let Some(room_end) = sent.room_end {
+                sent.room.pass(room_end, at_ns, 0);
+            }
         }
         match (sent.is_out_of_room(), sent.full_since) {
             (true, None) => sent.full_since = Some(at_ns),

@@ -186,7 +186,7 @@ impl RequestConnection {
         if too_late.is_some() {
             void = Some(UNANSWERED);
         }
-        let is_unanswered =
+        let is_unmet =
             kind == ExchangeKind::Call && last.ends[0].is_some() && void.is_some_and(is_unanswered);
         let ended_by_server = self.ended_by_server(asks);
         let closed = ended_by_server
@@ -204,17 +204,17 @@ impl RequestConnection {
         let gave_up = of_stream
             .or(too_late)
             .or(closed)
-            .filter(|_| is_unanswered || was_cut)
+            .filter(|_| is_unmet || was_cut)
             .map(|at_ns| at_ns.max(asked_ns));
         if let Some((_, why)) = ended_by_server
-            && is_unanswered
+            && is_unmet
             && of_stream.or(too_late).is_none()
         {
             void = Some(why);
         }
         let until = gave_up.unwrap_or(self.last_ns);
-        let wants_none = is_unanswered
-            && request.is_some_and(|request| self.wants_no_answer(asks, request, until));
+        let wants_none =
+            is_unmet && request.is_some_and(|request| self.wants_no_answer(asks, request, until));
         let is_too_late = too_late.is_some();
         if wants_none {
             return ExchangeOutcome {
@@ -224,10 +224,14 @@ impl RequestConnection {
                 is_too_late,
             };
         }
+        let is_open = |why: &str| why == CUT_OFF || why.starts_with(ENDED) || is_unanswered(why);
+        if self.is_cut_by_observer && kind == ExchangeKind::Call && void.is_some_and(is_open) {
+            void = Some(UNDER_WAY);
+        }
         ExchangeOutcome {
             kind,
             void,
-            gave_up,
+            gave_up: gave_up.filter(|_| void != Some(UNDER_WAY)),
             is_too_late,
         }
     }
@@ -364,12 +368,15 @@ impl RequestConnection {
         };
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
-        let (again, again_ns) = own.waits_for_losses(from, end);
+        let losses = own.waits_for_losses(from, end);
         let held = own
             .held
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end);
-        let left = pair(&own.left);
+        // Where its receiver is not seen, it has left for good when what was lost of it has left again.
+        let is_receiver_seen = self.ends[1 - way as usize].host.is_some();
+        let mended_ns = own.last_again_ns(from, end).filter(|_| !is_receiver_seen);
+        let left = pair(&own.left).map(|(first, last)| (first, last.max(mended_ns.unwrap_or(0))));
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
         let overlap =
             |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
@@ -396,8 +403,8 @@ impl RequestConnection {
                 &own.arrived.progress().between(from, end),
                 &own.read.between(from, end),
             ),
-            again,
-            again_ns,
+            again: losses.segments,
+            again_ns: losses.ns,
             held_ns: held
                 .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
                 .fold(0, sum),

@@ -25,6 +25,9 @@ pub(super) struct RequestStreamState {
     pub(super) position: Option<Position>,
     pub(super) left: StreamPointProgress,
     pub(super) arrived: Arrivals,
+    /// The farthest byte that arrived, whatever is missing before it: where its receiver alone is seen, by its segments; where its
+    /// sender alone is, by acknowledgements, a round trip earlier.
+    pub(super) farthest: StreamPointProgress,
     /// What was sent again: where it begins and ends, when, and how long after the first time.
     pub(super) again: VecDeque<(u64, u64, u64, u64)>,
     /// How many segments were sent again, and how many of them only the second copy was seen of.
@@ -47,6 +50,8 @@ pub(super) struct RequestStreamState {
     pub(super) full_since: Option<u64>,
     /// Behind the last byte that the receiver has room for, as its sender last heard.
     pub(super) room_end: Option<u64>,
+    /// The same by the moments when its receiver said so, where its sender is not seen.
+    pub(super) room: StreamPointProgress,
     /// Of data, so far.
     pub(super) largest: u64,
     /// What its sender acknowledges of the other direction, and when that last grew.
@@ -130,23 +135,5 @@ impl RequestStreamState {
         written.is_some_and(|written| {
             written.at_ns > gap.since_ns && written.at_ns <= gap.until_ns.saturating_add(CALL_NS)
         })
-    }
-
-    /// How many segments with bytes between two offsets were sent again, and how long they were waited for in all, ns: waits that
-    /// overlap count once.
-    pub(super) fn waits_for_losses(&self, from: u64, end: u64) -> (u64, u64) {
-        let mut waits: Vec<(u64, u64)> = self
-            .again
-            .iter()
-            .filter(|(begin, behind, ..)| *begin < end && *behind > from)
-            .map(|(_, _, at_ns, late_ns)| (at_ns.saturating_sub(*late_ns), *at_ns))
-            .collect();
-        waits.sort_unstable();
-        let (mut sum, mut until) = (0_u64, 0);
-        for (since, at_ns) in &waits {
-            sum = sum.saturating_add(at_ns.saturating_sub(*since.max(&until)));
-            until = until.max(*at_ns);
-        }
-        (waits.len() as u64, sum)
     }
 }

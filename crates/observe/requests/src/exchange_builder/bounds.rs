@@ -25,6 +25,7 @@ fn syn(server: usize) -> DissectedSegment {
         reset: false,
         acknowledged: None,
         window: 0,
+        selectively_acknowledged: None,
         window_scale: None,
         largest_segment: None,
         ttl: 64,

@@ -57,6 +57,7 @@ impl Path {
             reset: flags.contains('R'),
             acknowledged: (!syn || way == 1).then(|| 1000 + self.acked[way] as u32),
             window: self.window,
+            selectively_acknowledged: None,
             window_scale: syn.then_some(0),
             largest_segment: None,
             ttl: 64,
@@ -475,9 +476,41 @@ fn what_nobody_answers_is_said_to_be_so() {
     let done = path.finish();
     assert_eq!(
         (done[0].void, done[0].gave_up),
-        (Some("nothing answered it"), None),
+        (Some("it was under way when the trace ended"), None),
         "nobody looked any more"
     );
+}
+
+#[test]
+fn what_whoever_looks_ends_was_under_way() {
+    let part = b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nhello";
+    let ended = |end_ms: Option<u64>, closed_by: usize| {
+        let mut path = Path::new();
+        let end = ObservationEnd::default();
+        path.builder = path.builder.observed_until(end.clone());
+        path.connect(0);
+        path.send(20, 0, GET, "");
+        path.send(30, 1, part, "");
+        if let Some(end_ms) = end_ms {
+            end.set_moment(end_ms * MS);
+        }
+        path.send(1_540, closed_by, b"", "F");
+        path.send(1_546, 1 - closed_by, b"", "F");
+        let (done, unknown) = path.builder.finish();
+        (
+            done[0].void.unwrap(),
+            done[0].gave_up.is_some(),
+            unknown.under_way,
+        )
+    };
+    let under_way = ("it was under way when the trace ended", false, 1);
+    for closed_by in [0, 1] {
+        assert_eq!(ended(Some(1_500), closed_by), under_way);
+        // What ended before was no doing of ours.
+        let cut = ended(Some(1_600), closed_by);
+        assert_eq!(cut, ("its answer was cut off", true, 0));
+        assert_eq!(ended(None, closed_by), cut);
+    }
 }
 
 #[test]
@@ -810,6 +843,7 @@ proptest! {
             let segment = DissectedSegment {
                 sequence,
                 window,
+                selectively_acknowledged: None,
                 window_scale: bit(2).then_some(bytes as u8),
                 acknowledged: bit(7).then_some(sequence.wrapping_add(window.into())),
                 ..path.segment(way, 0, length, &flags.concat())

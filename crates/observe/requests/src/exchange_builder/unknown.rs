@@ -9,6 +9,8 @@ pub struct Unknown {
     pub midway: u64,
     /// Connections of which only one side's data were seen.
     pub one_way: u64,
+    /// Requests that were not answered yet when the trace ended, on connections that neither side had ended.
+    pub under_way: u64,
     /// What was left out at bounds.
     pub left_out: LeftOut,
     /// Bytes that no capture saw.
@@ -23,6 +25,10 @@ impl Unknown {
     pub fn lines(&self) -> Vec<String> {
         let counts = [
             (
+                self.under_way,
+                "requests were under way when the trace ended",
+            ),
+            (
                 self.midway,
                 "connections were there before: what their first requests were is not known",
             ),
@@ -36,7 +42,12 @@ impl Unknown {
             ),
         ];
         let some = counts.iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| format!("{count} {what}"))
-            .collect()
+        some.map(
+            |(count, what)| match (count, what.strip_prefix("requests were ")) {
+                (1, Some(what)) => format!("1 request was {what}"),
+                _ => format!("{count} {what}"),
+            },
+        )
+        .collect()
     }
 }

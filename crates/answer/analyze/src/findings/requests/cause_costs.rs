@@ -1,9 +1,13 @@
 //! What causes of a request's time there are, and what one of them takes at one place.
 
+use crate::findings::requests::request_account::{RemainingLimit, RequestPart};
 use std::collections::BTreeMap;
 
 /// A share of a cost that counts as all of it.
 const NEARLY_ALL: f64 = 0.95;
+
+/// From this share of a cost on it is said what would limit without it.
+const LIMITED: f64 = 0.02;
 
 /// What a request's time is spent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +63,10 @@ pub(crate) struct RequestCauseCost {
     by_size: BTreeMap<u32, (u64, i64)>,
     /// How many of them are made by servers for other requests.
     pub(crate) nested: u64,
+    /// How much shorter all requests would be without it, ns.
+    pub(crate) removable_ns: i64,
+    /// What would limit requests then, and how much of its time those have, ns.
+    limits: BTreeMap<RemainingLimit, i64>,
 }
 
 impl RequestCauseCost {
@@ -74,8 +82,33 @@ impl RequestCauseCost {
         (requests, ns as f64 / requests.max(1) as f64)
     }
 
-    /// So much of a request more.
-    pub(super) fn add(&mut self, ns: i64, row: u32) {
+    /// What would limit most of the requests without it, where that is a good deal of its time.
+    pub(crate) fn remaining_limit(&self) -> Option<&RemainingLimit> {
+        let (limit, ns) = self.limits.iter().max_by_key(|(_, ns)| **ns)?;
+        (*ns as f64 >= LIMITED * self.ns as f64).then_some(limit)
+    }
+
+    /// A part of a request more.
+    pub(super) fn add(&mut self, part: &RequestPart<'_>) {
+        self.nested += u64::from(part.depth > 0);
+        self.removable_ns += part.removable_ns;
+        if let Some(limit) = &part.limit {
+            let stays_ns = match limit {
+                RemainingLimit::Unknown => part.ns,
+                _ => part.ns - part.removable_ns,
+            };
+            *self.limits.entry(limit.clone()).or_default() += stays_ns;
+        }
+        self.count(part.ns, part.request.row);
+    }
+
+    /// Time between requests more.
+    pub(super) fn add_gap(&mut self, ns: i64, row: u32) {
+        self.removable_ns += ns;
+        self.count(ns, row);
+    }
+
+    fn count(&mut self, ns: i64, row: u32) {
         self.ns += ns;
         self.requests += 1;
         let size = self

@@ -12,6 +12,8 @@ use crate::statistics::to_f64;
 
 /// A share of what is looked at that may be lost before nothing but the work itself is to blame with less certainty.
 const LOST_LEAST: f64 = 0.01;
+/// No sender sends again sooner what nothing behind it shows to be lost, ns (RFC 6298; Linux: 200 ms).
+const TIME_OUT_NS: i64 = 200_000_000;
 
 mod broker_causes;
 mod client_causes;
@@ -107,7 +109,13 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     });
     // What was lost may be what would have been to blame.
     let is_whole = LostEventCount::of(log).share() < LOST_LEAST;
+    let is_of_server =
+        |request: &TracedRequest| request.times.is_some_and(|times| times.is_of_server);
     let (confidence, sentence) = match is_whole {
+        true if roots().all(is_of_server) => (
+            0.7,
+            format!("{sentence}; what their clients wait for before is not seen at the server"),
+        ),
         true => (0.9, sentence),
         false => (
             0.6,

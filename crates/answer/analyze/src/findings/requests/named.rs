@@ -4,9 +4,9 @@
 
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::attempts::is_wait;
-use crate::findings::requests::costs::{client_name, server_name};
 use crate::findings::requests::general_names::generalise_request;
-use crate::findings::requests::request::{TracedRequest, requests};
+use crate::findings::requests::request::{TracedRequest, requests, server_name};
+use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::rows::EventRows;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,14 +65,18 @@ type RequestKind = (String, String, String);
 /// All requests of a run by name and by who answers, those that took most in all first.
 #[must_use]
 pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
-    named_requests(&requests(&EventRows::of(input)))
+    let log = EventRows::of(input);
+    let all = requests(&log);
+    named_requests(&all, &RequestAccounts::of(&all, &log))
 }
 
 /// Who took how much of the time, ns.
 type TimeByTaker = BTreeMap<String, i64>;
 
-fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
-    let made_for = RequestsBehind::of(all);
+fn named_requests<'r>(
+    all: &'r [TracedRequest],
+    accounts: &RequestAccounts<'r>,
+) -> Vec<NamedRequests> {
     let mut by_name: BTreeMap<RequestKind, (NamedRequests, TimeByTaker)> = BTreeMap::new();
     for request in all.iter().filter(|request| is_counted(request)) {
         let key = (
@@ -84,14 +88,17 @@ fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
         named.is_made_for_others =
             request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
-        named.failed += u64::from(request.unknown.is_some() || request.has_failed());
+        let has_no_answer = request.unknown.is_some() && !request.is_under_way();
+        named.failed += u64::from(has_no_answer || request.has_failed());
         let Some(times) = request.times else { continue };
         let total_ns = times.total.max(0).unsigned_abs();
         named.total_ns = named.total_ns.saturating_add(total_ns);
         if request.unknown.is_none() {
             named.times_ns.push(total_ns);
         }
-        made_for.add_takers(request, takers, 0);
+        accounts.list_parts(request, times, &mut |part| {
+            *takers.entry(part.taker()).or_default() += part.ns;
+        });
     }
     let mut found: Vec<NamedRequests> = by_name
         .into_iter()
@@ -110,74 +117,6 @@ fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
             .then_with(|| (&a.name, &a.server).cmp(&(&b.name, &b.server)))
     });
     found
-}
-
-/// Requests behind each other at most; what is further counts as its server's time.
-const DEEPEST: usize = 32;
-
-/// Which requests were made for which others.
-struct RequestsBehind<'r> {
-    children: BTreeMap<i64, Vec<&'r TracedRequest>>,
-}
-
-impl<'r> RequestsBehind<'r> {
-    fn of(all: &'r [TracedRequest]) -> Self {
-        let mut children: BTreeMap<i64, Vec<&TracedRequest>> = BTreeMap::new();
-        for request in all {
-            if let Some(parent) = request.parent.filter(|_| is_counted(request)) {
-                children.entry(parent).or_default().push(request);
-            }
-        }
-        Self { children }
-    }
-
-    /// Adds the parts of a request's time by who takes them; what its server waited for others is theirs.
-    fn add_takers(
-        &self,
-        request: &TracedRequest,
-        takers: &mut BTreeMap<String, i64>,
-        depth: usize,
-    ) {
-        let server = server_name(request);
-        let mut own: BTreeMap<String, i64> = BTreeMap::new();
-        for (who, ns) in shares(request) {
-            *own.entry(who).or_default() += ns;
-        }
-        if depth < DEEPEST {
-            let mut left = own.get(&server).copied().unwrap_or(0);
-            for child in self.waited_for(request) {
-                let total = child.times.map_or(0, |times| times.total.max(0));
-                if total <= left {
-                    left -= total;
-                    self.add_takers(child, takers, depth + 1);
-                }
-            }
-            own.insert(server, left);
-        }
-        for (who, ns) in own {
-            *takers.entry(who).or_default() += ns;
-        }
-    }
-
-    /// The requests that a server waited for while it had one, one after the other: from the end backwards, each time the one
-    /// that was answered last before the next was made.
-    fn waited_for(&self, request: &TracedRequest) -> Vec<&'r TracedRequest> {
-        let mut children = self
-            .children
-            .get(&request.unit)
-            .cloned()
-            .unwrap_or_default();
-        children.sort_by_key(|child| std::cmp::Reverse(child.end_ns));
-        let mut until = u64::MAX;
-        children.retain(|child| {
-            let is_before = child.end_ns <= until;
-            if is_before {
-                until = child.begin_ns();
-            }
-            is_before
-        });
-        children
-    }
 }
 
 /// Whether it is a request that somebody waits for the answer of.
@@ -204,63 +143,11 @@ fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedReques
     named
 }
 
-/// Parts of a request's time by who takes them.
-fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
-    let Some(times) = request.times else {
-        return Vec::new();
-    };
-    let unseen = if times.is_of_client {
-        times
-            .round_trip
-            .unwrap_or(0)
-            .saturating_mul(times.trips())
-            .clamp(0, times.work.max(0))
-    } else {
-        0
-    };
-    let net = request.network;
-    let way = times.there + times.back;
-    // What the network recorded of it is not the way's.
-    let on_its_way = |ns: i64, seen: i64| if seen > 0 { 0 } else { ns };
-    let (paused_there, paused_back) = (
-        on_its_way(net.paused_there_ns, times.hold),
-        on_its_way(net.paused_back_ns, times.sending),
-    );
-    let (no_room_there, no_room_back) = (
-        on_its_way(net.window_there_ns, times.hold),
-        on_its_way(net.window_back_ns, times.sending),
-    );
-    let losses = net.again_there_ns + net.again_back_ns;
-    // A sender that is seen waits for them before it has sent all.
-    let hold = times.hold - net.again_there_ns.clamp(0, times.hold.max(0));
-    let sending = times.sending - net.again_back_ns.clamp(0, times.sending.max(0));
-    let on_way = losses - (times.hold - hold) - (times.sending - sending);
-    // What a program has handed over goes as fast as acknowledgements come back.
-    let unhindered = |ns: i64, paused: i64, no_room: i64| (ns - paused - no_room).max(0);
-    let on_way_there = unhindered(hold, net.paused_there_ns, net.window_there_ns);
-    let on_way_back = unhindered(sending, net.paused_back_ns, net.window_back_ns);
-    let (hold, sending) = (hold - on_way_there, sending - on_way_back);
-    let client = times.client + hold + times.client_unread + paused_there + no_room_back;
-    let server = times.unread + times.work - unseen + sending + paused_back + no_room_there;
-    let else_than_way = paused_there + paused_back + no_room_there + no_room_back + on_way;
-    let way = (way - else_than_way).max(0) + on_way_there + on_way_back + unseen + times.connect;
-    let answers = request.responder.as_ref().map_or_else(
-        || server_name(request),
-        |responder| responder.name.trim_end_matches(',').to_owned(),
-    );
-    vec![
-        ("set-up".to_owned(), times.lookup + times.handshake),
-        (client_name(request), client),
-        ("the way".to_owned(), way),
-        ("losses".to_owned(), losses),
-        (answers, server),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::findings::requests::request::RequestTimes;
+    use std::collections::HashMap;
 
     #[test]
     fn what_a_server_waits_for_is_who_takes_it() {
@@ -288,7 +175,8 @@ mod tests {
             request(3, Some(0), "cache", 700, 90),
             request(0, None, "web", 1_010, 1_000),
         ];
-        let found = named_requests(&all);
+        let accounts = RequestAccounts::on_network(&all, None, HashMap::new());
+        let found = named_requests(&all, &accounts);
         let rows: Vec<(&str, u64, bool, &str, f64)> = found
             .iter()
             .map(|named| {

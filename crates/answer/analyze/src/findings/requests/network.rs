@@ -5,6 +5,7 @@ use crate::findings::event_log::{FindingEventLog, FlowByteRange};
 use crate::findings::finding::{Evidence, counted, percent};
 use crate::findings::measured::path::on_the_link;
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
+use crate::findings::requests::way_rates::FULL;
 use crate::statistics::to_f64;
 use stackline_core::units;
 use stackline_events::unit_ids::{EventStreamDirection, stream, stream_parts};
@@ -12,8 +13,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Packets of which is looked at what was queued before them.
 const MOST_PACKETS: usize = 4096;
-/// A link that is used so much of the time limits.
-const FULL: f64 = 0.75;
 /// One connection is named as the other where it has so much of what others have.
 const NEARLY_ALL: f64 = 0.8;
 

@@ -10,6 +10,7 @@ pub(crate) const SERVER_CLOSED: &str = "the server closed its connection";
 pub(crate) const SERVER_RESET: &str = "the server reset its connection";
 pub(crate) const SILENT: &str = "nothing answered its connection";
 pub(crate) const CUT_OFF: &str = "its answer was cut off";
+pub(crate) const UNDER_WAY: &str = "it was under way when the trace ended";
 pub(crate) const REFUSED: &str = "its connection was refused";
 
 /// A request. Times are ns.
@@ -72,6 +73,19 @@ pub(crate) struct RequestTimes {
     pub(crate) has_handshake: bool,
 }
 
+impl RequestTimes {
+    /// How long it is on its way where only its server is seen: a round trip of its connection.
+    pub(crate) fn way_to_server(&self) -> i64 {
+        let trip = self.round_trip.filter(|_| self.is_of_server);
+        trip.unwrap_or(0).max(0).saturating_mul(self.trips())
+    }
+
+    /// All of it, as its client has it.
+    pub(crate) fn whole(&self) -> i64 {
+        self.total.max(0).saturating_add(self.way_to_server())
+    }
+}
+
 /// What held it up on its way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestNetworkDelays {
@@ -121,6 +135,16 @@ impl TracedRequest {
     /// Whether a part of its answer came, and nothing more.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.unknown.as_deref() == Some(CUT_OFF)
+    }
+
+    /// Whether it was not answered yet when the trace ended: it did not fail.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.unknown.as_deref() == Some(UNDER_WAY)
+    }
+
+    /// The same of one of whose answer nothing had come.
+    pub(crate) fn is_hung(&self) -> bool {
+        self.is_under_way() && self.bytes.1 == 0
     }
 
     /// Whether its server ended the connection instead of an answer.
@@ -190,7 +214,13 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
         }
     };
     each("REQUEST_TIME", &|request, row| {
-        request.times = Some(times(log, row))
+        let times = times(log, row);
+        // Where nothing answered, no answer was seen at its client either.
+        let is_of_server = times.is_of_server && request.bytes.1 > 0;
+        request.times = Some(RequestTimes {
+            is_of_server,
+            ..times
+        });
     });
     each("REQUEST_NETWORK", &|request, row| {
         request.network = network(log, row)

@@ -10,6 +10,7 @@ use crate::findings::requests::costs::{
 };
 use crate::findings::requests::network::RequestMessages;
 use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request_account::RemainingLimit;
 use crate::statistics::to_f64;
 
 /// A server's time below this, a request, is not worth a finding, ns.
@@ -26,6 +27,8 @@ pub(crate) struct Worst<'c> {
     pub(crate) place: &'c str,
     pub(crate) cost: &'c RequestCauseCost,
     pub(crate) share: f64,
+    /// How much shorter all requests would be without it, ns, under the limits that remain.
+    pub(crate) removable_ns: i64,
 }
 
 impl Worst<'_> {
@@ -61,7 +64,32 @@ impl Worst<'_> {
             total_s: self.cost.ns as f64 / 1e9,
             each_s: self.each() / 1e9,
             of_s: self.costs.total_ns as f64 / 1e9,
+            without_s: self.without_ns() / 1e9,
         }
+    }
+
+    /// What all requests would take without it, ns.
+    fn without_ns(&self) -> f64 {
+        (self.costs.total_ns - self.removable_ns).max(0) as f64
+    }
+
+    /// The same in words, with what limits then.
+    fn without_in_words(&self) -> String {
+        let limit = match self.cost.remaining_limit() {
+            Some(RemainingLimit::Link(link)) => format!("; then {link} limits"),
+            Some(RemainingLimit::Windows) => {
+                "; then distance limits, and the first windows of connections".to_owned()
+            }
+            Some(RemainingLimit::Unknown) => {
+                " at best; how much their way carries is not known".to_owned()
+            }
+            None => String::new(),
+        };
+        format!(
+            "without it the requests would take {} instead of {}, all times added up{limit}",
+            format_ns(self.without_ns()),
+            format_ns(self.costs.total_ns as f64)
+        )
     }
 
     fn calls(&self) -> u64 {
@@ -146,6 +174,7 @@ fn worst_of<'c>(
         place,
         cost,
         share,
+        removable_ns: cost.removable_ns,
     };
     // What is not ten times as long as it takes to look at it is not attributed.
     let least = least.max(10.0 * costs.observer_ns as f64);
@@ -164,12 +193,6 @@ pub(crate) fn report_request_cause(
     let mut rows = worst.cost.rows.clone();
     rows.sort_unstable_by(|a, b| b.cmp(a));
     let rows: Vec<u32> = rows.into_iter().map(|(_, row)| row).take(12).collect();
-    let left = (1.0 - worst.share) * costs.total_ns as f64;
-    let without = format!(
-        "without it the requests would take {} instead of {}, all times added up",
-        format_ns(left),
-        format_ns(costs.total_ns as f64)
-    );
     let doubt = if costs.requests.iter().all(|request| request.exact) {
         1.0
     } else {
@@ -183,7 +206,7 @@ pub(crate) fn report_request_cause(
         ..found
     };
     found.because(those).because(Evidence {
-        what: without,
+        what: worst.without_in_words(),
         from_ns,
         to_ns,
         ..Evidence::default()

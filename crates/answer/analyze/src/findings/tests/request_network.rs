@@ -4,31 +4,18 @@ use super::*;
 use stackline_events::unit_ids::unit;
 
 /// Requests on flow 1, the first of which is the quickest, and what a network did.
-struct Traced {
-    given: Given,
+pub(super) struct Traced {
+    pub(super) given: Given,
     packets: u64,
     bytes: u64,
 }
 
-const EVERY_US: u64 = 20_000;
+pub(super) const EVERY_US: u64 = 20_000;
 
 impl Traced {
     /// With answers of so many bytes.
-    fn new(bytes: u64) -> Self {
-        let plan = Plan {
-            seed: 0,
-            hosts: Default::default(),
-            networks: Vec::new(),
-            measurements: Vec::new(),
-        };
-        let (records, index) = (Vec::new(), Index::default());
-        let given = Given {
-            plan,
-            records,
-            index,
-            events: EventTable::default(),
-            lifelines: Lifelines::default(),
-        };
+    pub(super) fn new(bytes: u64) -> Self {
+        let given = request_account::nothing();
         Self {
             given,
             packets: 0,
@@ -36,7 +23,7 @@ impl Traced {
         }
     }
 
-    fn event(&mut self, us: u64, host: &str, keyword: &str, data: &str) {
+    pub(super) fn event(&mut self, us: u64, host: &str, keyword: &str, data: &str) {
         self.given.event(us, host, keyword, data);
     }
 
@@ -75,7 +62,7 @@ impl Traced {
     }
 
     /// A packet with the first bytes of the answer to the `n`-th request.
-    fn own(&self, n: u64, bytes: u64) -> String {
+    pub(super) fn own(&self, n: u64, bytes: u64) -> String {
         format!(
             "; 3; {}; {bytes}; x>client; server>client; 7",
             n * self.bytes
@@ -83,7 +70,13 @@ impl Traced {
     }
 
     /// Comes to the queue of the port and leaves it.
-    fn through(&mut self, (from_us, to_us): (u64, u64), packet: &str, length: u64, queued: u64) {
+    pub(super) fn through(
+        &mut self,
+        (from_us, to_us): (u64, u64),
+        packet: &str,
+        length: u64,
+        queued: u64,
+    ) {
         self.packets += 1;
         let number = self.packets;
         self.event(
@@ -100,7 +93,7 @@ impl Traced {
         );
     }
 
-    fn finding(&self, kind: &str) -> Finding {
+    pub(super) fn finding(&self, kind: &str) -> Finding {
         let found = self.given.found();
         found
             .iter()
@@ -109,7 +102,7 @@ impl Traced {
             .clone()
     }
 
-    fn sentence(&self, kind: &str) -> String {
+    pub(super) fn sentence(&self, kind: &str) -> String {
         self.finding(kind).sentence
     }
 }

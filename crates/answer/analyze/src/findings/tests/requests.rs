@@ -294,6 +294,35 @@ fn requests_without_an_answer_are_counted() {
 }
 
 #[test]
+fn what_was_under_way_when_the_trace_ended_did_not_fail_unless_it_hung() {
+    let under_way = |since_ms: u64, bytes: i64| Planted {
+        unknown: Some("it was under way when the trace ended"),
+        bytes: (100, bytes),
+        ..Planted::of(since_ms, &[])
+    };
+    let with = |one: Planted| {
+        let quick = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
+        let last_ms = quick[9].end_ms;
+        let more = (0..3).map(|_| Planted {
+            end_ms: last_ms - one.end_ms,
+            ..one.clone()
+        });
+        found(&quick.into_iter().chain(more).collect::<Vec<_>>())
+    };
+    // Downloads that went on, and requests that had just been made.
+    for one in [under_way(600, 9_000), under_way(90, 0)] {
+        assert_eq!(with(one)[0].kind, "healthy");
+    }
+    let hung: Vec<Planted> = [
+        under_way(1, 0),
+        Planted::of(9_000, &[("there", 5), ("back", 5)]),
+    ]
+    .into();
+    let found = found(&hung);
+    assert_eq!(found[0].kind, "unanswered_requests", "{found:?}");
+}
+
+#[test]
 fn requests_that_are_given_up_are_waits() {
     let given_up = |end_ms| Planted {
         bytes: (100, 0),

@@ -51,6 +51,7 @@ impl Trace {
             reset: flags.contains('R'),
             acknowledged: (back == 1 || !syn).then_some(acknowledged),
             window,
+            selectively_acknowledged: None,
             window_scale: syn.then_some(0),
             largest_segment: syn.then_some(1000),
             ttl: 64,

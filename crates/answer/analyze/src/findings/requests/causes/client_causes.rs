@@ -3,17 +3,37 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
+use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{SERVER_LEAST, find_worst_place, report_request_cause};
 
 pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ClientPause, SERVER_LEAST)?;
+    // Of what was lost before it came to the server, and sent again with nothing behind it, only a silence is seen there.
+    let silent = |request: &TracedRequest| {
+        let paused = request.network.paused_there_ns;
+        let is_of_server = request.times.is_some_and(|times| times.is_of_server);
+        if is_of_server && paused >= TIME_OUT_NS {
+            paused
+        } else {
+            0
+        }
+    };
+    let silent: i64 = worst.costs.requests.iter().map(silent).sum();
+    let (why, confidence) = match silent * 2 > worst.cost.ns {
+        true => (
+            ", or the end of what it sent was lost before it came here; which of both is not known from the server",
+            0.6,
+        ),
+        false => (", though nothing hinders it", 0.9),
+    };
     let sentence = format!(
-        "{} sends nothing in the midst of its requests, though nothing hinders it: {}",
+        "{} sends nothing in the midst of its requests{why}: {}",
         worst.place,
         worst.time_in_words()
     );
-    let found = report_request_cause(kind, log, &worst, 0.9, sentence);
+    let found = report_request_cause(kind, log, &worst, confidence, sentence);
     Some(found.attempt("see what the client does between its writes: it computes, sleeps, reads a file, or waits for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
 }
 

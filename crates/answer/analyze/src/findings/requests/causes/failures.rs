@@ -148,15 +148,17 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     })
 }
 
+/// Calls, and connections that were to become some.
+fn attempts<'l>(log: &'l FindingEventLog<'_>) -> impl Iterator<Item = &'l TracedRequest> {
+    let requests = log.costs().into_iter().flat_map(|costs| &costs.requests);
+    requests.filter(|request| request.is_call || request.is_unopened)
+}
+
 /// Connections that were refused, however little time that took.
 pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let attempts = || {
-        let requests = log.costs().into_iter().flat_map(|costs| &costs.requests);
-        requests.filter(|request| request.is_call || request.is_unopened)
-    };
     let is_refused = |request: &&TracedRequest| request.unknown.as_deref() == Some(REFUSED);
-    let refused: Vec<&TracedRequest> = attempts().filter(is_refused).collect();
-    let all = attempts().count() as u64;
+    let refused: Vec<&TracedRequest> = attempts(log).filter(is_refused).collect();
+    let all = attempts(log).count() as u64;
     let is_much = refused.len() >= MANY || to_f64(refused.len() as u64) >= SHARE * to_f64(all);
     if refused.is_empty() || !is_much {
         return None;
@@ -186,20 +188,16 @@ pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
 
 /// Connections whose first packets nobody answered, however often they were sent.
 pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let attempts = || {
-        let requests = log.costs().into_iter().flat_map(|costs| &costs.requests);
-        requests.filter(|request| request.is_call || request.is_unopened)
-    };
     let is_silent = |request: &&TracedRequest| {
         request.is_unopened
             && request.unknown.as_deref() == Some(SILENT)
             && request.network.connect_again > 0
     };
-    let silent: Vec<&TracedRequest> = attempts().filter(is_silent).collect();
+    let silent: Vec<&TracedRequest> = attempts(log).filter(is_silent).collect();
     if silent.is_empty() {
         return None;
     }
-    let all = attempts().count() as u64;
+    let all = attempts(log).count() as u64;
     let again: i64 = silent
         .iter()
         .map(|request| request.network.connect_again)

@@ -3,7 +3,8 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
-use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::causes::TIME_OUT_NS;
+use crate::findings::requests::costs::{RequestCause, RequestCosts};
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
@@ -179,13 +180,35 @@ pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     )
 }
 
+/// Whether most of what servers take are times in the midst of answers that were seen at their clients alone: the end of what was sent
+/// before may have been lost, and nothing here shows it.
+fn has_silent_answers(costs: &RequestCosts) -> bool {
+    let silent = |request: &TracedRequest| {
+        let paused = request.network.paused_back_ns;
+        let is_of_client = request.times.is_some_and(|times| times.is_of_client);
+        if is_of_client && paused >= TIME_OUT_NS {
+            paused
+        } else {
+            0
+        }
+    };
+    let silent: i64 = costs.requests.iter().map(silent).sum();
+    silent * 2 > costs.of_cause(RequestCause::Server)
+}
+
 pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let knows = log
         .costs()?
         .requests
         .iter()
         .any(|request| request.work.is_some());
+    let is_silent = has_silent_answers(log.costs()?);
     let (does, confidence, attempt) = match knows {
+        _ if is_silent => (
+            "takes its time in the midst of answers, or the end of what it sent was lost before it came here; which of both is not known from the client",
+            0.6,
+            "capture at the server as well: what it sent again shows a loss",
+        ),
         true => (
             "waits for something that was not seen",
             0.8,

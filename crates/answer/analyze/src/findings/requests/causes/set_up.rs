@@ -9,7 +9,7 @@ use crate::findings::requests::causes::failures;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::request::{REFUSED, TracedRequest};
 use crate::findings::requests::worst::{
-    WAY_LEAST, find_worst_place, format_client_server, report_request_cause,
+    WAY_LEAST, Worst, find_worst_place, format_client_server, report_request_cause,
 };
 use crate::statistics::to_f64;
 use std::collections::BTreeSet;
@@ -65,19 +65,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         );
     }
     if failed().all(|request| request.unknown.as_deref() == Some(REFUSED)) {
-        let sentence = format!(
-            "{none} of {all} attempts {} were refused after {} each{then}: nothing listens there",
-            worst.place,
-            format_ns(worst.each())
-        );
-        let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-        let found = Finding {
-            share: found.share.max(to_f64(none) / to_f64(all.max(1))),
-            ..found
-        };
-        return Some(found.attempt(
-            "see whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it",
-        ));
+        return failures::refused(kind, log);
     }
     let sentence = format!(
         "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
@@ -179,8 +167,21 @@ pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     Some(found.attempt("see whether the server's queue of connections is full (`nstat -az TcpExtListenDrops`), or the way loses packets"))
 }
 
+/// Of what connections that are kept open save, the set-up of one remains.
+fn keep_one(worst: Worst<'_>) -> Worst<'_> {
+    let one = worst.cost.rows.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
+    Worst {
+        removable_ns: (worst.removable_ns - one).max(0),
+        ..worst
+    }
+}
+
 pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Connect, WAY_LEAST / 10.0)?;
+    let worst = keep_one(find_worst_place(
+        log,
+        RequestCause::Connect,
+        WAY_LEAST / 10.0,
+    )?);
     let all = worst.calls_at_place().count() as u64;
     let own = worst
         .calls_at_place()
@@ -213,6 +214,7 @@ pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         .min()
         .unwrap_or(0);
     let is_slow = worst.each() > 3.0 * trip as f64 + 2e7;
+    let worst = if is_slow { worst } else { keep_one(worst) };
     if (own < HABIT || own * 5 < all * 4) && !is_slow {
         return None;
     }

@@ -13,6 +13,7 @@ use crate::findings::requests::worst::{
     WAY_LEAST, Worst, find_worst_further_trips, find_worst_place, format_client_server,
     report_request_cause,
 };
+use crate::statistics::to_f64;
 use stackline_core::units;
 use std::collections::BTreeSet;
 
@@ -86,7 +87,11 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         .as_ref()
         .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
     let is_full = slowest.as_ref().is_none_or(Slowest::is_full);
-    let why = if is_full {
+    // Where no link was recorded, losses may be what keeps the sender's window small.
+    let is_lossy = slowest.is_none() && worst.costs.of_cause(RequestCause::Loss) > 0;
+    let why = if is_lossy {
+        "; whether their way carries no more or losses keep the sender's window small is not known"
+    } else if is_full {
         ""
     } else {
         ": no link limits them, the sender holds back (its window at the beginning or after losses, or it has no more at hand)"
@@ -101,7 +106,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         kind,
         log,
         &worst,
-        if is_full { 0.85 } else { 0.6 },
+        if is_full && !is_lossy { 0.85 } else { 0.6 },
         sentence,
     );
     found
@@ -149,11 +154,12 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 }
 
 pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Distance, WAY_LEAST)?;
-    let (in_a_row, least) = (
-        longest_row(worst.costs, worst.place),
-        row_of_a_habit(&worst),
-    );
+    let mut worst = find_worst_place(log, RequestCause::Distance, WAY_LEAST)?;
+    let rows = RequestRows::of(worst.costs, worst.place);
+    let (in_a_row, least) = (rows.longest, row_of_a_habit(&worst));
+    // Of each row one round trip remains, and requests that stand alone keep theirs.
+    let saved = worst.cost.ns as f64 * to_f64(rows.followers) / to_f64(worst.cost.requests.max(1));
+    worst.removable_ns = (saved as i64).min(worst.cost.ns);
     if in_a_row < least || worst.share < 0.3 {
         return None;
     }
@@ -247,33 +253,45 @@ fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
     IN_A_ROW[kind].min(if is_far { FAR_IN_A_ROW } else { u64::MAX })
 }
 
-/// The longest row of requests between two hosts each of which begins right behind the one before, with one parent.
-fn longest_row(costs: &RequestCosts, place: &str) -> u64 {
-    let mut of_place: Vec<&TracedRequest> = costs
-        .requests
-        .iter()
-        .filter(|request| request.is_call && format_client_server(request) == place)
-        .collect();
-    of_place.sort_by_key(|request| {
-        (
-            request.parent,
-            request.programs.0.clone(),
-            request.begin_ns(),
-        )
-    });
-    let (mut longest, mut row) = (0, 0_u64);
-    for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
-        let gap = request.begin_ns() as i64 - before.end_ns as i64;
-        let way = request.times.map_or(0, |times| {
-            let unseen = times.round_trip.filter(|_| times.is_of_client);
-            let unseen = unseen.unwrap_or(0).saturating_mul(times.trips());
-            times.there + times.back + times.connect + unseen
+/// Rows of requests between two hosts each of which begins right behind the one before, with one parent.
+#[derive(Clone, Copy, Debug, Default)]
+struct RequestRows {
+    longest: u64,
+    /// Requests that are not the first of their row.
+    followers: u64,
+}
+
+impl RequestRows {
+    fn of(costs: &RequestCosts, place: &str) -> Self {
+        let mut of_place: Vec<&TracedRequest> = costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call && format_client_server(request) == place)
+            .collect();
+        of_place.sort_by_key(|request| {
+            (
+                request.parent,
+                request.programs.0.clone(),
+                request.begin_ns(),
+            )
         });
-        let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
-        row = if follows { row + 1 } else { 0 };
-        longest = longest.max(row + 1);
+        let (mut rows, mut row) = (Self::default(), 0_u64);
+        for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
+            let gap = request.begin_ns() as i64 - before.end_ns as i64;
+            let way = request.times.map_or(0, |times| {
+                let unseen = times
+                    .round_trip
+                    .filter(|_| times.is_of_client || times.is_of_server);
+                let unseen = unseen.unwrap_or(0).saturating_mul(times.trips());
+                times.there + times.back + times.connect + unseen
+            });
+            let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
+            row = if follows { row + 1 } else { 0 };
+            rows.followers += u64::from(follows);
+            rows.longest = rows.longest.max(row + 1);
+        }
+        rows
     }
-    longest
 }
 
 pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {

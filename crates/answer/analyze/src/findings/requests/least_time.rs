@@ -1,0 +1,112 @@
+//! The least that a message takes under limits that remain when another one is taken out: distance, the first windows of its
+//! connection, and the rate of the slowest link of its way. No removal promises less.
+
+/// Bytes that a sender may have under way before anything is acknowledged: ten segments (RFC 6928).
+const FIRST_WINDOW: i64 = 14_600;
+
+/// A way that nothing holds up but its distance, its rate, and how connections begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RemainingWay {
+    /// Of the message.
+    pub(crate) bytes: i64,
+    /// To the other end and back, ns.
+    pub(crate) trip_ns: i64,
+    /// Of the slowest link; absent where it is not known, or is what is taken out.
+    pub(crate) bit_s: Option<f64>,
+    /// Whether its connection begins with it.
+    pub(crate) begins_slowly: bool,
+}
+
+/// Where the time of a message goes that nothing else holds up, ns.
+struct UnhinderedTime {
+    windows_ns: i64,
+    rate_ns: i64,
+}
+
+impl RemainingWay {
+    /// From the question to the last byte, ns: a round trip, one more for each window that is sent before the way is full or all is
+    /// sent, and what the link takes for the rest.
+    pub(crate) fn least_ns(&self) -> i64 {
+        let time = self.unhindered();
+        self.trip_ns + time.windows_ns + time.rate_ns
+    }
+
+    /// Whether most of that, beside its distance, is due to the rate.
+    pub(crate) fn is_of_rate(&self) -> bool {
+        let time = self.unhindered();
+        time.rate_ns > time.windows_ns
+    }
+
+    fn unhindered(&self) -> UnhinderedTime {
+        let ns_of = |bytes: i64| {
+            let rate = self.bit_s.filter(|rate| *rate > 0.0);
+            rate.map_or(0, |rate| (bytes as f64 * 8e9 / rate) as i64)
+        };
+        let (mut rest, mut window, mut windows_ns) = (self.bytes.max(0), FIRST_WINDOW, 0);
+        // A window that the link takes longer for than a round trip fills the way.
+        while self.begins_slowly && rest > window && ns_of(window) < self.trip_ns {
+            rest -= window;
+            windows_ns += self.trip_ns;
+            window *= 2;
+        }
+        UnhinderedTime {
+            windows_ns,
+            rate_ns: ns_of(rest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn way(bytes: i64, trip_ms: i64, bit_s: Option<f64>, begins_slowly: bool) -> RemainingWay {
+        RemainingWay {
+            bytes,
+            trip_ns: trip_ms * MS,
+            bit_s,
+            begins_slowly,
+        }
+    }
+
+    #[test]
+    fn windows_double_until_the_way_is_full() {
+        let least = |way: RemainingWay| way.least_ns() / MS;
+        assert_eq!(least(way(14_600, 40, None, true)), 40);
+        assert_eq!(least(way(30_000, 40, None, true)), 80);
+        assert_eq!(least(way(30_000, 40, None, false)), 40);
+        // 10, 20, 40 segments are sent in a round trip each, then 50 Mbit/s carry 250 kB in 40 ms.
+        assert_eq!(
+            least(way(1_500_000, 40, Some(5e7), true)),
+            40 + 5 * 40 + 167
+        );
+        assert_eq!(least(way(1_500_000, 40, Some(5e7), false)), 40 + 240);
+        // Nothing is far: the rate alone.
+        assert_eq!(least(way(1_000_000, 0, Some(8e6), true)), 1000);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_promised_below_distance_rate_and_windows(
+            bytes in 0..100_000_000_i64, trip_ms in 0..500_i64, rate in prop::option::of(1e5..1e10_f64), begins_slowly: bool
+        ) {
+            let way = way(bytes, trip_ms, rate, begins_slowly);
+            let least = way.least_ns();
+            prop_assert!(least >= way.trip_ns);
+            if let Some(rate) = rate {
+                prop_assert!(least as f64 >= way.trip_ns as f64 + bytes as f64 * 8e9 / rate - bytes as f64 * 1e-3 - 32.0);
+            }
+            if begins_slowly && rate.is_none() && trip_ms > 0 {
+                // So many windows hold less than all of it.
+                let windows = (least - way.trip_ns) / way.trip_ns;
+                prop_assert!(FIRST_WINDOW * ((1 << windows) - 1) < bytes.max(1));
+                prop_assert!(FIRST_WINDOW * ((2 << windows) - 1) >= bytes);
+            }
+            let other = RemainingWay { begins_slowly: false, ..way };
+            prop_assert!(other.least_ns() <= least + 32);
+        }
+    }
+}

@@ -1,0 +1,653 @@
+//! Where each request's time went: every part is given to one cause and one place, and what its server's own requests to others take is
+//! given to theirs. Findings and the table of requests both take their figures from here.
+
+use crate::critical_path::waited_for;
+pub(crate) use crate::findings::requests::cause_costs::RequestCause;
+use crate::findings::requests::least_time::RemainingWay;
+use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
+use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
+use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
+use crate::findings::requests::way_rates::{WayRate, measure_way_rates};
+use crate::findings::rows::EventRows;
+use std::collections::{BTreeMap, HashMap};
+
+/// How deep requests that are made for others are followed.
+const DEEPEST: u32 = 32;
+/// A response of at least so many bytes is limited by a rate, not by how it is made.
+pub(crate) const LARGE: i64 = 64 << 10;
+
+/// What is on the way of messages: without one of these the others take as long as they must.
+const OF_THE_WAY: [RequestCause; 7] = [
+    RequestCause::Held,
+    RequestCause::Loss,
+    RequestCause::Window,
+    RequestCause::SlowReader,
+    RequestCause::Rate,
+    RequestCause::Queue,
+    RequestCause::Distance,
+];
+
+/// A part of a request's time.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestPart<'r> {
+    pub(crate) request: &'r TracedRequest,
+    pub(crate) cause: RequestCause,
+    /// A server, a client, or both: `a > b`.
+    pub(crate) place: String,
+    pub(crate) ns: i64,
+    /// How much shorter the request would be without its cause, under the limits that remain, ns.
+    pub(crate) removable_ns: i64,
+    /// What would limit then, where that is less than all of it.
+    pub(crate) limit: Option<RemainingLimit>,
+    /// How many requests it was made for, one behind the other.
+    pub(crate) depth: u32,
+}
+
+/// What limits a message when a cause of its time is taken out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RemainingLimit {
+    /// The rate of the slowest link, as `a>b (20 Mbit/s)`.
+    Link(String),
+    /// Distance, and the first windows of connections.
+    Windows,
+    /// How much its way carries is not known.
+    Unknown,
+}
+
+impl RequestPart<'_> {
+    /// What of a distance is for round trips behind the first of its request.
+    pub(crate) fn further_trips(&self) -> Option<Self> {
+        let trips = self.request.times.map_or(1, |times| times.trips());
+        let is_several = self.cause == RequestCause::Distance && trips > 1;
+        let ns = self.ns / trips * (trips - 1);
+        is_several.then(|| Self {
+            cause: RequestCause::FurtherTrips,
+            ns,
+            removable_ns: ns,
+            ..self.clone()
+        })
+    }
+
+    /// Who takes it: a program and its host, the way, losses on it, or the set-up.
+    pub(crate) fn taker(&self) -> String {
+        match self.cause {
+            RequestCause::Lookup | RequestCause::Handshake => "set-up".to_owned(),
+            RequestCause::Connect
+            | RequestCause::Rate
+            | RequestCause::Queue
+            | RequestCause::Distance => "the way".to_owned(),
+            RequestCause::ConnectLost | RequestCause::Loss => "losses".to_owned(),
+            RequestCause::GivenUp | RequestCause::Ended => server_name(self.request),
+            RequestCause::Responder => self.place.trim_end_matches(',').to_owned(),
+            _ => self.place.clone(),
+        }
+    }
+}
+
+/// What is usual between a client and a server.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    there: i64,
+    back: i64,
+}
+
+/// Accounts of all requests of a trace.
+pub(crate) struct RequestAccounts<'r> {
+    all: &'r [TracedRequest],
+    /// How long messages waited in queues, where those were recorded.
+    waits: Option<HashMap<RequestMessageKey, i64>>,
+    /// Which rate their way has, where links were recorded.
+    rates: HashMap<RequestMessageKey, WayRate>,
+    children: BTreeMap<i64, Vec<usize>>,
+    usual: BTreeMap<(&'r str, &'r str), Usual>,
+    /// The quickest round trip between a client and a server, where only the client's side was seen.
+    trips: BTreeMap<(&'r str, &'r str), i64>,
+    /// When each server worked: begin, end, of which request.
+    working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
+}
+
+/// Parts of a request's time, each with its cause and its place.
+struct RequestShares<'q> {
+    request: &'q TracedRequest,
+    shares: Vec<(RequestCause, String, i64)>,
+}
+
+impl RequestShares<'_> {
+    fn of_client(&mut self, cause: RequestCause, ns: i64) {
+        self.shares.push((cause, client_name(self.request), ns));
+    }
+
+    fn of_server(&mut self, cause: RequestCause, ns: i64) {
+        self.shares.push((cause, server_name(self.request), ns));
+    }
+
+    fn of_pair(&mut self, cause: RequestCause, ns: i64) {
+        let pair = format!("{} > {}", self.request.client, self.request.server);
+        self.shares.push((cause, pair, ns));
+    }
+
+    /// What is done before the request leaves.
+    fn before(&mut self, times: RequestTimes) {
+        let host = self.request.client.clone();
+        self.shares.push((RequestCause::Lookup, host, times.lookup));
+        let lost = if self.request.network.connect_again > 0 {
+            times.connect - times.round_trip.unwrap_or(0)
+        } else {
+            0
+        };
+        self.of_pair(RequestCause::ConnectLost, lost);
+        self.of_pair(RequestCause::Connect, times.connect - lost);
+        self.of_pair(RequestCause::Handshake, times.handshake);
+        self.of_client(RequestCause::Client, times.client);
+    }
+}
+
+/// A message on its way, without what was lost, held back or had no room.
+struct MessageTransit {
+    queued: i64,
+    rest: i64,
+    /// What the rest is spent on, beyond what the quickest takes.
+    over: RequestCause,
+}
+
+/// How long a message waited in queues; `None` where they were not recorded.
+fn waited(
+    waits: Option<&HashMap<RequestMessageKey, i64>>,
+    request: &TracedRequest,
+    is_answer: bool,
+) -> Option<i64> {
+    waits.map(|waits| waits.get(&(request.unit, is_answer)).copied().unwrap_or(0))
+}
+
+impl<'r> RequestAccounts<'r> {
+    /// Of all requests of a log.
+    pub(crate) fn of(all: &'r [TracedRequest], log: &EventRows<'_>) -> Self {
+        Self::on_network(all, measure_queue_waits(log), measure_way_rates(log))
+    }
+
+    /// Of requests, with what a network recorded of their messages.
+    pub(super) fn on_network(
+        all: &'r [TracedRequest],
+        waits: Option<HashMap<RequestMessageKey, i64>>,
+        rates: HashMap<RequestMessageKey, WayRate>,
+    ) -> Self {
+        let waited = |request: &TracedRequest, is_answer| {
+            waited(waits.as_ref(), request, is_answer).unwrap_or(0)
+        };
+        let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
+        let mut trips: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
+        for (at, request) in all.iter().enumerate() {
+            if let Some(parent) = request.parent {
+                children.entry(parent).or_default().push(at);
+            }
+            if let Some(times) = request.times.filter(|times| times.is_way_known) {
+                let known = usual
+                    .entry((&request.client, &request.server))
+                    .or_insert(Usual {
+                        there: i64::MAX,
+                        back: i64::MAX,
+                    });
+                let each = |ns: i64| ns.max(0) / times.trips();
+                known.there = known.there.min(each(times.there - waited(request, false)));
+                known.back = known.back.min(each(times.back - waited(request, true)));
+            }
+            let of_client = request.times.filter(|times| times.is_of_client);
+            if let Some(trip) = of_client.and_then(|times| times.round_trip) {
+                let known = trips
+                    .entry((&request.client, &request.server))
+                    .or_insert(trip);
+                let answered_in = request
+                    .times
+                    .map_or(trip, |times| times.work / times.trips());
+                *known = (*known).min(trip).min(answered_in.max(0));
+            }
+            if let Some((from, to)) = request.at_server() {
+                working
+                    .entry(&request.server)
+                    .or_default()
+                    .push((from, to, request.unit));
+            }
+        }
+        working.values_mut().for_each(|spans| spans.sort_unstable());
+        Self {
+            all,
+            waits,
+            rates,
+            children,
+            usual,
+            trips,
+            working,
+        }
+    }
+
+    /// Gives all parts of a request's time, and of those that it waited for.
+    pub(crate) fn list_parts(
+        &self,
+        request: &'r TracedRequest,
+        times: RequestTimes,
+        put: &mut dyn FnMut(RequestPart<'r>),
+    ) {
+        self.list_parts_of(request, times, times.whole(), 0, put);
+    }
+
+    /// The same of one that other requests wait for, `ns` of it in all.
+    fn list_parts_of(
+        &self,
+        request: &'r TracedRequest,
+        times: RequestTimes,
+        ns: i64,
+        depth: u32,
+        put: &mut dyn FnMut(RequestPart<'r>),
+    ) {
+        let mut shares: BTreeMap<(RequestCause, String), i64> = BTreeMap::new();
+        for (cause, who, part) in self.shares(request, times, depth, put) {
+            *shares.entry((cause, who)).or_default() += part;
+        }
+        // Sources that disagree may make parts below zero; then the others are more than all of it.
+        shares.retain(|_, part| *part > 0);
+        let all: i64 = shares.values().sum();
+        if all > ns {
+            for part in shares.values_mut() {
+                *part = (i128::from(*part) * i128::from(ns) / i128::from(all.max(1))) as i64;
+            }
+        }
+        let is_of_way = |cause: &RequestCause| OF_THE_WAY.contains(cause);
+        let of_way = shares.iter().filter(|((cause, _), _)| is_of_way(cause));
+        let way_ns: i64 = of_way.map(|(_, part)| *part).sum();
+        for ((cause, place), part) in shares {
+            let (mut removable_ns, mut limit) = (part, None);
+            if is_of_way(&cause) && cause != RequestCause::Distance {
+                let (least_ns, limits) = self.least_of_way(request, times, cause);
+                removable_ns = (way_ns - least_ns).clamp(0, part);
+                limit =
+                    limits.filter(|limit| removable_ns < part || *limit == RemainingLimit::Unknown);
+            }
+            put(RequestPart {
+                request,
+                cause,
+                place,
+                ns: part,
+                removable_ns,
+                limit,
+                depth,
+            });
+        }
+    }
+
+    /// The least that both messages' way takes without a cause, and what limits it then.
+    fn least_of_way(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        cause: RequestCause,
+    ) -> (i64, Option<RemainingLimit>) {
+        let trip_ns = self.trip_ns(request, times);
+        let (mut least_ns, mut limit) = (trip_ns, None);
+        for (is_answer, bytes) in [(false, request.bytes.0), (true, request.bytes.1)] {
+            if bytes < LARGE {
+                continue;
+            }
+            let rate = self.rates.get(&(request.unit, is_answer));
+            let (is_rate, is_full) = (
+                cause == RequestCause::Rate,
+                rate.is_none_or(WayRate::is_full),
+            );
+            let known = rate.filter(|_| !(is_rate && is_full));
+            let way = RemainingWay {
+                bytes,
+                trip_ns,
+                bit_s: known.map(|rate| rate.bit_s),
+                // A connection that is kept open need not begin slowly.
+                begins_slowly: times.has_connect && (is_full || !is_rate),
+            };
+            least_ns += way.least_ns() - trip_ns;
+            limit = match known {
+                Some(rate) if way.is_of_rate() => Some(RemainingLimit::Link(rate.to_string())),
+                None if rate.is_none() && !is_rate => Some(RemainingLimit::Unknown),
+                _ => Some(RemainingLimit::Windows),
+            };
+        }
+        (least_ns, limit)
+    }
+
+    /// To the server and back, without anything that waits.
+    fn trip_ns(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
+        let usual = self.usual(request);
+        let usual = usual.map(|usual| usual.there.saturating_add(usual.back));
+        usual.or(times.round_trip).unwrap_or(0).max(0)
+    }
+
+    /// What of a long message's time the rate of its way does not explain, where links were recorded, none was full, and parts of it
+    /// were lost: losses kept its sender's window small.
+    fn kept_small(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        is_answer: bool,
+        ns: i64,
+    ) -> i64 {
+        let (bytes, again) = match is_answer {
+            true => (request.bytes.1, request.network.again_back),
+            false => (request.bytes.0, request.network.again_there),
+        };
+        let rate = self.rates.get(&(request.unit, is_answer));
+        let Some(rate) = rate.filter(|rate| !rate.is_full() && (again > 0 || rate.drops > 0))
+        else {
+            return 0;
+        };
+        let trip_ns = self.trip_ns(request, times);
+        let way = RemainingWay {
+            bytes,
+            trip_ns,
+            bit_s: Some(rate.bit_s),
+            begins_slowly: times.has_connect,
+        };
+        (ns - (way.least_ns() - trip_ns)).max(0)
+    }
+
+    fn shares(
+        &self,
+        request: &'r TracedRequest,
+        times: RequestTimes,
+        depth: u32,
+        put: &mut dyn FnMut(RequestPart<'r>),
+    ) -> Vec<(RequestCause, String, i64)> {
+        let mut shares = RequestShares {
+            request,
+            shares: Vec::new(),
+        };
+        shares.before(times);
+        if request.is_given_up() {
+            let before = times.lookup + times.connect + times.handshake + times.client;
+            let cause = if request.is_ended_by_server() {
+                RequestCause::Ended
+            } else {
+                RequestCause::GivenUp
+            };
+            shares.of_pair(cause, times.total - before);
+            return shares.shares;
+        }
+        self.there(&mut shares, times);
+        for (cause, ns) in self.unread(request, times) {
+            shares.of_server(cause, ns);
+        }
+        let paused = self.back(&mut shares, times);
+        // Seen from the client alone, a round trip of the server's time is the way.
+        let way = self.unseen_way(request, times);
+        shares.of_pair(RequestCause::Distance, way + times.way_to_server());
+        let mut shares = shares.shares;
+        let worked = times.work - way + paused;
+        self.work(request, worked, depth, &mut shares, put);
+        shares
+    }
+
+    /// What of a server's time is the way to it and back, as it is seen from the client alone: a round trip of the connection's
+    /// set-up, or what the quickest answer took, if that is less.
+    fn unseen_way(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
+        let ends = (request.client.as_str(), request.server.as_str());
+        match self.trips.get(&ends) {
+            Some(trip) if times.is_of_client => (*trip)
+                .saturating_mul(times.trips())
+                .clamp(0, times.work.max(0)),
+            _ => 0,
+        }
+    }
+
+    /// The request leaves and travels.
+    fn there(&self, shares: &mut RequestShares<'_>, times: RequestTimes) {
+        let request = shares.request;
+        let net = request.network;
+        let delays = MessageDelays::of(
+            times.hold,
+            times.there,
+            RequestMessageNetwork {
+                is_sender_seen: !times.is_of_server,
+                held_ns: net.held_there_ns,
+                paused_ns: net.paused_there_ns,
+                window_ns: net.window_there_ns,
+                again_ns: net.again_there_ns,
+            },
+        );
+        shares.of_client(RequestCause::ClientPause, delays.paused);
+        shares.of_client(RequestCause::Held, delays.held);
+        shares.of_server(RequestCause::Window, delays.window);
+        shares.of_pair(RequestCause::Loss, delays.again);
+        let is_large = request.bytes.0 >= LARGE;
+        let way = self.way(request, false, is_large, delays.rest);
+        let usual = self.usual(request);
+        // Of a long request that is seen at one end alone, not more than half a round trip is distance.
+        let far = match is_large {
+            true => times.round_trip.unwrap_or(0) / 2,
+            false => way.rest,
+        };
+        let base = usual.map_or(far, |usual| usual.there).min(way.rest);
+        shares.of_pair(RequestCause::Queue, way.queued);
+        shares.of_pair(RequestCause::Distance, base);
+        let over = way.rest - base;
+        let lost = match way.over {
+            RequestCause::Rate => self.kept_small(request, times, false, over),
+            _ => 0,
+        };
+        shares.of_pair(RequestCause::Loss, lost);
+        shares.of_pair(way.over, over - lost);
+    }
+
+    /// The answer leaves and travels, until the client reads it. Returns how long the server had nothing to send of it.
+    fn back(&self, shares: &mut RequestShares<'_>, times: RequestTimes) -> i64 {
+        let request = shares.request;
+        let net = request.network;
+        let delays = MessageDelays::of(
+            times.sending,
+            times.back,
+            RequestMessageNetwork {
+                is_sender_seen: !times.is_of_client,
+                held_ns: net.held_back_ns,
+                paused_ns: net.paused_back_ns,
+                window_ns: net.window_back_ns,
+                again_ns: net.again_back_ns,
+            },
+        );
+        let window = delays.window;
+        shares.of_server(RequestCause::Held, delays.held);
+        // A client that reads late has no room for that reason.
+        let no_room = if times.client_unread > window / 2 {
+            RequestCause::SlowReader
+        } else {
+            RequestCause::Window
+        };
+        shares.of_client(no_room, window);
+        shares.of_pair(RequestCause::Loss, delays.again);
+        let is_large = request.bytes.1 >= LARGE;
+        let way = self.way(request, true, is_large, delays.rest);
+        let base = self
+            .usual(request)
+            .map_or(times.back, |usual| usual.back)
+            .clamp(0, way.rest.max(0));
+        shares.of_pair(RequestCause::Queue, way.queued);
+        shares.of_pair(RequestCause::Distance, base);
+        let sending = (way.rest - base)
+            .min(times.sending - delays.held - delays.paused - window)
+            .max(0);
+        // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
+        let is_within = is_large && request.client == request.server;
+        let late = if is_within {
+            (net.late_back_ns - times.client_unread - window).clamp(0, sending)
+        } else {
+            0
+        };
+        shares.of_client(RequestCause::SlowReader, late + times.client_unread);
+        // What the server has handed over goes as fast as acknowledgements come back.
+        let rest = match (request.is_cut_off(), is_large) {
+            (true, _) => RequestCause::GivenUp,
+            (false, true) => RequestCause::Rate,
+            (false, false) => RequestCause::Distance,
+        };
+        let over = way.rest - base - sending;
+        let lost = match rest {
+            RequestCause::Rate => self.kept_small(request, times, true, sending - late + over),
+            _ => 0,
+        };
+        shares.of_pair(RequestCause::Loss, lost);
+        shares.of_pair(rest, sending - late - lost.min(sending - late));
+        shares.of_pair(way.over, over - (lost - lost.min(sending - late)));
+        delays.paused
+    }
+
+    /// Requests that a server waited for while it had one, and how long.
+    fn waited_for(&self, request: &TracedRequest) -> Vec<(&'r TracedRequest, RequestTimes, i64)> {
+        let Some((from, answered)) = request.at_server() else {
+            return Vec::new();
+        };
+        let sending = request.times.map_or(0, |times| times.sending.max(0));
+        let to = answered.saturating_add(sending.unsigned_abs());
+        let children = self.children.get(&request.unit).into_iter().flatten();
+        let timed = children.filter_map(|at| {
+            let child = &self.all[*at];
+            let (begin, end) = (child.begin_ns().max(from), child.end_ns.min(to));
+            let part = i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX);
+            let times = child.own_times.or(child.times)?;
+            Some((child, times, part)).filter(|(_, _, part)| *part > 0)
+        });
+        waited_for(timed.collect(), |(child, ..)| {
+            (child.begin_ns(), child.end_ns)
+        })
+    }
+
+    fn usual(&self, request: &TracedRequest) -> Option<Usual> {
+        let ends = (request.client.as_str(), request.server.as_str());
+        let trips = request.times.map_or(1, |times| times.trips());
+        self.usual.get(&ends).map(|usual| Usual {
+            there: usual.there.saturating_mul(trips),
+            back: usual.back.saturating_mul(trips),
+        })
+    }
+
+    /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.
+    fn way(
+        &self,
+        request: &TracedRequest,
+        is_answer: bool,
+        is_large: bool,
+        ns: i64,
+    ) -> MessageTransit {
+        let queued = waited(self.waits.as_ref(), request, is_answer);
+        let over = match queued {
+            _ if is_large => RequestCause::Rate,
+            None => RequestCause::Queue,
+            // Where queues are known, no more is blamed on them.
+            Some(_) => RequestCause::Distance,
+        };
+        // A long message stands in its own way.
+        let queued = queued
+            .filter(|_| !is_large)
+            .unwrap_or(0)
+            .clamp(0, ns.max(0));
+        MessageTransit {
+            queued,
+            rest: ns - queued,
+            over,
+        }
+    }
+
+    /// A request that lies at the server: while its thread computes for others, waits for something, or does nothing.
+    fn unread(&self, request: &TracedRequest, times: RequestTimes) -> Vec<(RequestCause, i64)> {
+        let Some(wait) = request.wait else {
+            let (queued, away) = self.unread_by_others(request, times);
+            return vec![(RequestCause::Queued, queued), (RequestCause::Away, away)];
+        };
+        // Whatever it does, it does for others.
+        let busy = wait.cpu + wait.lock + wait.disk + wait.sleep + wait.child;
+        let parts = [
+            (RequestCause::Queued, busy),
+            (RequestCause::NoCore, wait.runnable),
+            (RequestCause::Stopped, wait.stopped),
+            (RequestCause::Collect, wait.collect),
+            (RequestCause::Observer, wait.observer),
+        ];
+        let known: i64 = parts.iter().map(|(_, ns)| ns).sum();
+        let (others, _) = self.unread_by_others(request, times);
+        let rest = (times.unread - known).max(0);
+        let queued = others.saturating_sub(known).clamp(0, rest);
+        parts
+            .into_iter()
+            .chain([
+                (RequestCause::Queued, queued),
+                (RequestCause::Away, rest - queued),
+            ])
+            .collect()
+    }
+
+    /// The same by the requests that the server had meanwhile.
+    fn unread_by_others(&self, request: &TracedRequest, times: RequestTimes) -> (i64, i64) {
+        let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else {
+            return (0, times.unread);
+        };
+        let from = read.saturating_sub(times.unread as u64);
+        let spans = self
+            .working
+            .get(request.server.as_str())
+            .map_or(&[][..], Vec::as_slice);
+        let (mut busy, mut until) = (0, from);
+        for (begin, end, unit) in spans.iter().take_while(|(begin, ..)| *begin < read) {
+            if *unit != request.unit && *end > until {
+                busy += end.min(&read).saturating_sub(*begin.max(&until));
+                until = (*end).min(read);
+            }
+        }
+        let busy = i64::try_from(busy)
+            .unwrap_or(times.unread)
+            .min(times.unread);
+        (busy, times.unread - busy)
+    }
+
+    /// What the server did between the request and its answer: what it asked others meanwhile is theirs, of those that it waited for
+    /// one behind the other.
+    fn work(
+        &self,
+        request: &'r TracedRequest,
+        ns: i64,
+        depth: u32,
+        shares: &mut Vec<(RequestCause, String, i64)>,
+        put: &mut dyn FnMut(RequestPart<'r>),
+    ) {
+        let server = server_name(request);
+        let waited = match depth < DEEPEST {
+            true => self.waited_for(request),
+            false => Vec::new(),
+        };
+        let all: i64 = waited.iter().map(|(_, _, part)| *part).sum();
+        let nested = all.min(ns.max(0));
+        for (child, times, part) in waited {
+            let part = i128::from(part) * i128::from(nested) / i128::from(all.max(1));
+            self.list_parts_of(child, times, part as i64, depth + 1, put);
+        }
+        let mut own = ns - nested;
+        if let Some(responder) = &request.responder {
+            shares.push((RequestCause::Responder, responder.name.clone(), own));
+            return;
+        }
+        let Some(work) = request.work else {
+            shares.push((RequestCause::Server, server, own));
+            return;
+        };
+        let known = [
+            (RequestCause::Compute, work.cpu),
+            (RequestCause::NoCore, work.runnable),
+            (RequestCause::Lock, work.lock),
+            (RequestCause::Disk, work.disk),
+            (RequestCause::Sleep, work.sleep),
+            (RequestCause::ChildProcess, work.child),
+            (RequestCause::Stopped, work.stopped),
+            (RequestCause::Collect, work.collect),
+            (RequestCause::Observer, work.observer),
+        ];
+        for (cause, part) in known {
+            let part = part.min(own);
+            shares.push((cause, server.clone(), part));
+            own -= part;
+        }
+        shares.push((RequestCause::Server, server, own));
+    }
+}

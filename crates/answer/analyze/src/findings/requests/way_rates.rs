@@ -1,0 +1,158 @@
+//! Which rate the way of a long message has where the network's links were recorded: that of its slowest link, how full that was
+//! meanwhile, and whether packets of the message were dropped. Without events of a network nothing is known.
+
+use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
+use crate::findings::requests::queueing::RequestMessageKey;
+use crate::findings::requests::request_account::LARGE;
+use crate::findings::rows::EventRows;
+use stackline_core::units;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// A link that is used so much of the time limits.
+pub(crate) const FULL: f64 = 0.75;
+
+/// The slowest link of a message's way.
+#[derive(Clone, Debug)]
+pub(crate) struct WayRate {
+    port: String,
+    pub(crate) bit_s: f64,
+    /// Of the time while the message crossed it.
+    full: f64,
+    /// Packets of the message that were dropped, anywhere.
+    pub(crate) drops: u64,
+}
+
+impl WayRate {
+    /// Whether the link was used nearly all the time.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full >= FULL
+    }
+}
+
+impl fmt::Display for WayRate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = units::format_rate(self.bit_s);
+        write!(formatter, "{} ({rate})", self.port)
+    }
+}
+
+/// From when to when a message crossed a port.
+#[derive(Clone, Copy)]
+struct CrossingTime {
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// Bytes that left through a port, added up, each time one left.
+#[derive(Default)]
+struct PortTraffic {
+    moments: Vec<(u64, u64)>,
+}
+
+impl PortTraffic {
+    fn leave(&mut self, at_ns: u64, bytes: u64) {
+        let before = self.moments.last().map_or(0, |(_, sum)| *sum);
+        self.moments.push((at_ns, before.saturating_add(bytes)));
+    }
+
+    fn between(&self, time: CrossingTime) -> u64 {
+        let up_to = |at_ns: u64| {
+            let at = self.moments.partition_point(|(moment, _)| *moment <= at_ns);
+            at.checked_sub(1).map_or(0, |at| self.moments[at].1)
+        };
+        up_to(time.to_ns).saturating_sub(up_to(time.from_ns))
+    }
+}
+
+/// Long messages by where they begin in their streams: where they end, and whose they are.
+type LongMessages = BTreeMap<(i64, i64), (i64, RequestMessageKey)>;
+
+/// The rates of ports, bit/s, where they are known.
+fn port_rates<'c>(log: &EventRows<'c>) -> HashMap<&'c str, f64> {
+    let known = |row: &u32| {
+        let rate = log.number(*row, "rate_bit_s").filter(|rate| *rate > 0)?;
+        Some((log.text(*row, "port")?, rate as f64))
+    };
+    log.rows("PORT_SETUP").iter().filter_map(known).collect()
+}
+
+fn long_messages(log: &EventRows<'_>) -> LongMessages {
+    let mut messages = LongMessages::new();
+    for (keyword, is_answer) in [("APP_CALL", false), ("APP_REPLY", true)] {
+        for row in log.rows(keyword) {
+            if let (Some(unit), Some(range)) = (log.number(*row, "unit"), log.range(*row))
+                && range.to - range.from >= LARGE
+            {
+                messages.insert((range.stream, range.from), (range.to, (unit, is_answer)));
+            }
+        }
+    }
+    messages
+}
+
+/// Of each long message that crossed links whose rates are known.
+pub(crate) fn measure_way_rates(log: &EventRows<'_>) -> HashMap<RequestMessageKey, WayRate> {
+    let (Some(fields), rates) = (PacketEventFields::new(), port_rates(log)) else {
+        return HashMap::new();
+    };
+    let messages = long_messages(log);
+    if rates.is_empty() || messages.is_empty() {
+        return HashMap::new();
+    }
+    let met = |row: u32| {
+        let packet = packet_range(log, row)?;
+        let mut before = messages.range(..(packet.stream, packet.to));
+        let ((stream, _), (to, message)) = before.next_back()?;
+        (*stream == packet.stream && *to > packet.from).then_some(*message)
+    };
+    let mut crossed: HashMap<(RequestMessageKey, &str), CrossingTime> = HashMap::new();
+    for row in log.rows("NET_ENQUEUE") {
+        if let Some(message) = met(*row) {
+            let (from_ns, to_ns) = (log.at(*row), log.at(*row));
+            let port = read_port_name(log, *row, fields);
+            let time = CrossingTime { from_ns, to_ns };
+            crossed.entry((message, port)).or_insert(time);
+        }
+    }
+    let mut traffic: HashMap<&str, PortTraffic> = HashMap::new();
+    for row in log.rows("NET_DEQUEUE") {
+        let port = read_port_name(log, *row, fields);
+        let length = log.input.events.number(*row as usize, fields.length);
+        let bytes = length.unwrap_or(0).max(0).unsigned_abs();
+        traffic.entry(port).or_default().leave(log.at(*row), bytes);
+        if let Some(time) = met(*row).and_then(|message| crossed.get_mut(&(message, port))) {
+            time.to_ns = time.to_ns.max(log.at(*row));
+        }
+    }
+    let mut drops: HashMap<RequestMessageKey, u64> = HashMap::new();
+    for message in log.rows("NET_DROP").iter().filter_map(|row| met(*row)) {
+        *drops.entry(message).or_default() += 1;
+    }
+    let mut found: HashMap<RequestMessageKey, WayRate> = HashMap::new();
+    for ((message, port), time) in crossed {
+        let Some(bit_s) = rates.get(port).copied() else {
+            continue;
+        };
+        let is_slower = found
+            .get(&message)
+            .is_none_or(|known| (bit_s, port) < (known.bit_s, known.port.as_str()));
+        if is_slower {
+            let bytes = traffic.get(port).map_or(0, |port| port.between(time));
+            let ns = time.to_ns.saturating_sub(time.from_ns).max(1);
+            let full = (bytes as f64 * 8e9 / (bit_s * ns as f64)).min(1.0);
+            let drops = drops.get(&message).copied().unwrap_or(0);
+            let port = port.to_owned();
+            found.insert(
+                message,
+                WayRate {
+                    port,
+                    bit_s,
+                    full,
+                    drops,
+                },
+            );
+        }
+    }
+    found
+}
