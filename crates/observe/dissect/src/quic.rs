@@ -11,9 +11,11 @@
 //! | `packet_keys` | keys of packets, and packets opened with them |
 //! | `frames` | what an opened packet holds |
 //! | `handshake` | the hellos within Initial packets, and the keys of all others |
+//! | [`closed_streams`] | which streams are over |
 //! | `stream_calls` | streams of which each carries one call |
 //! | `streams` | streams put together, and what is said on them |
 
+pub mod closed_streams;
 pub mod dissector;
 mod frames;
 mod handshake;

@@ -4,12 +4,14 @@
 //! from the connection's first byte, so sockets that were there before have no place in their streams.
 
 mod lookups;
+mod quic_datagrams;
 mod sockets;
 mod unknown;
 
 use crate::connection::{Passing, RequestConnection, TransferAccount};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use lookups::{AnsweredLookup, Lookup};
+use quic_datagrams::QuicConnections;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
 use stackline_dissect::left_out::Bound;
@@ -142,15 +144,16 @@ pub struct Builder {
     origins: Option<BTreeMap<ConnectionOrigin, u32>>,
     unknown: Unknown,
     secrets: Option<Secrets>,
+    quic: QuicConnections,
 }
 
 /// What of a datagram was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfDatagram {
-    /// A message of DNS.
+    /// A message of DNS, or packets of QUIC.
     Read,
-    /// Nothing: it is of no port of DNS.
-    NoDns,
+    /// Nothing: it is of no port of DNS, and of no connection of QUIC whose beginning was seen.
+    Foreign,
     /// Nothing: it is of a port of DNS, and is no whole message of it.
     Unreadable,
 }
@@ -173,6 +176,7 @@ impl Builder {
             origins: None,
             unknown: Unknown::default(),
             secrets: None,
+            quic: QuicConnections::default(),
         }
     }
 
@@ -230,7 +234,12 @@ impl Builder {
                 self.segment(host, outgoing, at_ns, &segment, data)
             }
             Some(PacketTransport::Udp(datagram, data)) => {
-                self.datagram(host, outgoing, at_ns, &datagram, data);
+                let door = if outgoing {
+                    PacketPassage::Leaves
+                } else {
+                    PacketPassage::Arrives
+                };
+                self.datagram(host, door, at_ns, &datagram, data);
             }
             None => {}
         }
@@ -534,6 +543,7 @@ impl Builder {
                 self.end_connection(connection);
             }
         }
+        self.advance_quic(now_ns);
         self.take_done()
     }
 
@@ -547,6 +557,7 @@ impl Builder {
         for connection in connections.into_values() {
             self.end_connection(connection);
         }
+        self.finish_quic();
         // A host without a name server asks itself (resolv.conf(5)): where none ever answered, nobody was asked.
         let has_answered = self.has_own_resolver;
         self.lookups
@@ -578,5 +589,7 @@ impl Builder {
 
 #[cfg(test)]
 mod bounds;
+#[cfg(test)]
+mod quic_tests;
 #[cfg(test)]
 mod tests;

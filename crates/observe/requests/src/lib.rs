@@ -12,7 +12,8 @@
 //! | [`stream_progress`] | when bytes of a stream first passed a point |
 //! | [`collector`] | exchanges of one observation, gathered |
 //! | [`contents`] | what is kept of them on demand, in words |
-//! | `connection` | one connection: its two directions, and the exchanges on it |
+//! | `connection` | one connection of TCP: its two directions, and the exchanges on it |
+//! | `quic_connection` | one connection of QUIC |
 
 pub mod collector;
 mod connection;
@@ -20,6 +21,7 @@ pub mod contents;
 pub mod exchange;
 pub mod exchange_builder;
 pub mod exchange_events;
+mod quic_connection;
 pub mod request_parents;
 pub mod stream_progress;
 pub mod time_account;
@@ -29,5 +31,6 @@ pub use exchange::Exchange;
 pub use exchange_builder::{
     Builder, ObservedHost, OfDatagram, PacketPassage, SegmentPassage, SocketEvent, Unknown,
 };
+pub use quic_connection::QuicAccount;
 pub use stackline_dissect::conversation::tls::session_secrets::Secrets;
 pub use stackline_dissect::left_out::{Bound, LeftOut};

@@ -197,6 +197,7 @@ impl RequestRecorder {
             self.keep(&exchange);
         }
         self.keep_transfers();
+        self.keep_quic();
         self.times.forget(now_ns.saturating_sub(REMEMBERED_NS));
         self.write(spool, AT_ONCE)
     }
@@ -208,6 +209,7 @@ impl RequestRecorder {
             self.keep(&exchange);
         }
         self.keep_transfers();
+        self.keep_quic();
         let logs = &mut self.logs;
         self.collector.finish(&mut |host, name, at_ns, values| {
             emit_event(logs, host, name, at_ns, values);
@@ -274,6 +276,17 @@ impl RequestRecorder {
                 .add_transfer(&transfer, &mut |host, name, at_ns, values| {
                     emit_event(logs, host, name, at_ns, values);
                 });
+        }
+    }
+
+    fn keep_quic(&mut self) {
+        let (logs, flows) = (&mut self.logs, &self.collector);
+        for account in self.builder.take_quic_accounts() {
+            if flows.has_flow(account.flow) {
+                account.emit(flows.hosts(), &mut |host, name, at_ns, values| {
+                    emit_event(logs, host, name, at_ns, values);
+                });
+            }
         }
     }
 

@@ -18,6 +18,19 @@ const PROTOCOLS: [(&[u8], &str, &str); 4] = [
     (b"hq-interop", "hq-interop", " (hq-interop)"),
 ];
 
+/// What a packet of the handshake says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeNews {
+    /// Something that was not said before.
+    New,
+    /// Only what was said before: it is sent again.
+    Again,
+    /// Nothing of the handshake: it acknowledges, or keeps open.
+    Nothing,
+    /// It cannot be opened.
+    Sealed,
+}
+
 /// What is found in a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuicEvent {
@@ -25,8 +38,8 @@ pub enum QuicEvent {
     Handshake {
         /// Who sends it.
         side: EventStreamDirection,
-        /// Whether all that can be read of it was there before.
-        is_again: bool,
+        /// What it says.
+        news: HandshakeNews,
         /// Its bytes.
         bytes: u64,
     },
@@ -86,6 +99,8 @@ pub struct QuicDissector {
     handshake: QuicHandshake,
     /// The id that the client first sent to.
     first_id: Vec<u8>,
+    /// The one that the server first answered with.
+    server_id: Vec<u8>,
     /// How long ids of each side are.
     id_lengths: [Option<usize>; 2],
     streams: Option<QuicStreams>,
@@ -105,9 +120,11 @@ impl QuicDissector {
         let Some(QuicPacket::Long(packet)) = next_packet(&mut rest) else {
             return None;
         };
-        // RFC 9000, 7.2 and 14.1.
-        let is_first =
-            packet.kind == LongPacketKind::Initial && packet.to.len() >= 8 && length >= 1200;
+        // RFC 9000, 7.2, 14.1 and 17.2.
+        let is_first = packet.kind == LongPacketKind::Initial
+            && datagram[0] & 0x40 != 0
+            && packet.to.len() >= 8
+            && length >= 1200;
         if !is_first {
             return None;
         }
@@ -118,6 +135,7 @@ impl QuicDissector {
         (is_read.is_some() || is_cut).then(|| Self {
             handshake,
             first_id: packet.to.to_vec(),
+            server_id: Vec::new(),
             id_lengths: [None; 2],
             streams: None,
             has_retried: false,
@@ -170,6 +188,9 @@ impl QuicDissector {
         let known = &mut self.id_lengths[side as usize];
         if known.is_none() {
             *known = Some(packet.from.len());
+            if side == EventStreamDirection::Back {
+                self.server_id = packet.from.to_vec();
+            }
             found.push(QuicEvent::NewId(side, packet.from.to_vec()));
         }
         let space = match packet.kind {
@@ -178,16 +199,15 @@ impl QuicDissector {
             _ => return,
         };
         let payload = self.handshake.open_long(side, space, packet);
-        let mut is_again = false;
-        if let Some(payload) = &payload {
-            is_again = self.frames(side, space, payload, found) == Some(false);
-        }
+        let said = payload.map(|payload| self.frames(side, space, &payload, found));
+        let news = match said {
+            None => HandshakeNews::Sealed,
+            Some(None) => HandshakeNews::Nothing,
+            Some(Some(true)) => HandshakeNews::New,
+            Some(Some(false)) => HandshakeNews::Again,
+        };
         let bytes = packet.bytes.len() as u64;
-        found.push(QuicEvent::Handshake {
-            side,
-            is_again,
-            bytes,
-        });
+        found.push(QuicEvent::Handshake { side, news, bytes });
         self.name(found);
     }
 
@@ -276,6 +296,18 @@ impl QuicDissector {
             &offer.name,
             behind,
         )));
+    }
+
+    /// Whether a datagram of the client's begins another connection: it is for none of the ids of this one.
+    #[must_use]
+    pub fn is_followed_by(&self, mut datagram: &[u8]) -> bool {
+        let Some(QuicPacket::Long(packet)) = next_packet(&mut datagram) else {
+            return false;
+        };
+        let is_known = packet.to == self.first_id
+            || packet.to == self.handshake.id()
+            || packet.to == self.server_id;
+        packet.kind == LongPacketKind::Initial && packet.to.len() >= 8 && !is_known
     }
 
     /// The connection has ended: nothing more comes.

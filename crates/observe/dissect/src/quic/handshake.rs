@@ -175,6 +175,10 @@ impl QuicHandshake {
             let before = self.initial.replace(keys);
             let opened = self.open(side, space, packet.bytes, packet.number_at);
             if opened.is_some() {
+                // Who tries again may say another hello.
+                if id != self.id {
+                    (self.hellos, self.offer, self.random) = (Default::default(), None, None);
+                }
                 (self.version, self.id) = (packet.version, id);
                 return opened;
             }
@@ -275,6 +279,11 @@ impl QuicHandshake {
     /// Whether packets of data can be opened, as far as they are whole.
     pub(super) fn is_unlocked(&self) -> bool {
         self.data.iter().any(Option::is_some)
+    }
+
+    /// The id that keys of Initial packets follow from.
+    pub(super) fn id(&self) -> &[u8] {
+        &self.id
     }
 
     /// The version that is spoken.

@@ -72,21 +72,14 @@ pub(super) enum QuicPacket<'b> {
     Short(&'b [u8]),
 }
 
-/// Whether a datagram begins with a packet of a connection that begins: an Initial of a version that can be read.
-#[must_use]
-pub fn begins_connection(datagram: &[u8]) -> bool {
-    let mut rest = datagram;
-    let first = next_packet(&mut rest);
-    matches!(first, Some(QuicPacket::Long(LongPacket { kind: LongPacketKind::Initial, to, .. })) if to.len() >= 8)
-}
-
 /// The next packet of a datagram, which is taken off it; `None`: there is none that can be read.
 pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>> {
     let all = *datagram;
     let first = *all.first()?;
     if first & 0x80 == 0 {
         *datagram = &[];
-        return (first & 0x40 != 0).then_some(QuicPacket::Short(all));
+        // The bit behind the first may be anything (RFC 9287).
+        return Some(QuicPacket::Short(all));
     }
     *datagram = &[];
     let mut rest = &all[1..];
@@ -100,7 +93,7 @@ pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>>
         let is_list = !rest.is_empty() && rest.len().is_multiple_of(4);
         return is_list.then_some(QuicPacket::VersionNegotiation { to, from });
     }
-    let version = QuicVersion::of(version).filter(|_| first & 0x40 != 0)?;
+    let version = QuicVersion::of(version)?;
     let kind = kind_of(version, first >> 4 & 3);
     let packet = |number_at, bytes, is_whole| {
         QuicPacket::Long(LongPacket {

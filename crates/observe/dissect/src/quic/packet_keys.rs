@@ -71,6 +71,8 @@ pub(super) struct PacketKeys {
     secret: Vec<u8>,
     key: LessSafeKey,
     iv: [u8; 12],
+    /// What headers are hidden with, which updates do not change.
+    header_key: Vec<u8>,
     header: HeaderProtectionKey,
 }
 
@@ -110,16 +112,15 @@ impl PacketKeys {
     pub(super) fn new(version: QuicVersion, suite: Suite, secret: &[u8]) -> Option<Self> {
         let labels = constants(version).labels;
         let length = suite.algorithm().key_len();
-        let header = expand(suite, secret, labels[HEADER], length)?;
-        let header = HeaderProtectionKey::new(mask_of(suite), &header).ok()?;
-        Self::with_header(version, suite, secret, header)
+        let header_key = expand(suite, secret, labels[HEADER], length)?;
+        Self::with_header_key(version, suite, secret, header_key)
     }
 
-    fn with_header(
+    fn with_header_key(
         version: QuicVersion,
         suite: Suite,
         secret: &[u8],
-        header: HeaderProtectionKey,
+        header_key: Vec<u8>,
     ) -> Option<Self> {
         let labels = constants(version).labels;
         let key = expand(suite, secret, labels[KEY], suite.algorithm().key_len())?;
@@ -130,18 +131,16 @@ impl PacketKeys {
             secret: secret.to_vec(),
             key: LessSafeKey::new(UnboundKey::new(suite.algorithm(), &key).ok()?),
             iv: iv.try_into().ok()?,
-            header,
+            header: HeaderProtectionKey::new(mask_of(suite), &header_key).ok()?,
+            header_key,
         })
     }
 
-    /// The keys that follow these (RFC 9001, section 6); how headers are hidden stays.
+    /// The keys that follow these (RFC 9001, section 6).
     pub(super) fn next(&self) -> Option<Self> {
-        let labels = constants(self.version).labels;
-        let length = self.suite.algorithm().key_len();
-        let header = expand(self.suite, &self.secret, labels[HEADER], length)?;
-        let header = HeaderProtectionKey::new(mask_of(self.suite), &header).ok()?;
-        let secret = expand(self.suite, &self.secret, labels[UPDATE], self.secret.len())?;
-        Self::with_header(self.version, self.suite, &secret, header)
+        let update = constants(self.version).labels[UPDATE];
+        let secret = expand(self.suite, &self.secret, update, self.secret.len())?;
+        Self::with_header_key(self.version, self.suite, &secret, self.header_key.clone())
     }
 
     /// A packet whose number stands there, with its header in clear; `largest`: of the numbers that came before.

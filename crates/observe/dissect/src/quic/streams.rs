@@ -1,5 +1,6 @@
 //! Streams of an opened connection of QUIC, put together from frames in any order, and what is said on them by whatever protocol that is.
 
+use super::closed_streams::ClosedStreams;
 use super::dissector::QuicEvent;
 use super::frames::StreamPiece;
 use super::stream_calls::StreamCalls;
@@ -8,7 +9,7 @@ use crate::conversation::http3::Http3;
 use crate::conversation::reassembly::{MOST_HELD, ReassembledPiece, StreamReassembly};
 use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Streams that are followed at a time.
 const MOST_STREAMS: usize = Bound::QuicStreams.most();
@@ -18,28 +19,6 @@ const MOST_STREAMS: usize = Bound::QuicStreams.most();
 struct OpenStream {
     sides: [StreamReassembly; 2],
     has_ended: [bool; 2],
-}
-
-/// Streams that are over, of each of the four kinds: all below a number, and some above it.
-#[derive(Debug, Default)]
-struct ClosedStreams([(u64, BTreeSet<u64>); 4]);
-
-impl ClosedStreams {
-    fn add(&mut self, stream: u64) {
-        let (below, above) = &mut self.0[(stream % 4) as usize];
-        above.insert(stream / 4);
-        if above.len() > MOST_STREAMS {
-            *below = above.first().copied().unwrap_or(*below);
-        }
-        while above.remove(below) {
-            *below += 1;
-        }
-    }
-
-    fn has(&self, stream: u64) -> bool {
-        let (below, above) = &self.0[(stream % 4) as usize];
-        stream / 4 < *below || above.contains(&(stream / 4))
-    }
 }
 
 /// What is spoken on streams.
@@ -140,6 +119,14 @@ impl QuicStreams {
             bytes,
             is_last,
         } = piece;
+        let end = offset + bytes.len() as u64;
+        // What is said again is passed over, but it passes.
+        found.push(QuicEvent::Passes {
+            side,
+            stream,
+            from: offset,
+            end,
+        });
         if !self.open.contains_key(&stream) {
             if self.closed.has(stream) {
                 return;
@@ -156,13 +143,6 @@ impl QuicStreams {
         } = self;
         let known = open.entry(stream).or_default();
         let own = &mut known.sides[side as usize];
-        let end = offset + bytes.len() as u64;
-        found.push(QuicEvent::Passes {
-            side,
-            stream,
-            from: offset,
-            end,
-        });
         let mut exchanges = Vec::new();
         let before = own.held();
         let mut give =
@@ -250,16 +230,10 @@ impl QuicStreams {
 
     /// Bytes that are held.
     pub(super) fn held(&self) -> usize {
-        let closed: usize = self
-            .closed
-            .0
-            .iter()
-            .map(|(_, above)| above.len() * size_of::<u64>())
-            .sum();
         let of_protocol = match &self.protocol {
             StreamProtocol::Http3(http) => http.held(),
             StreamProtocol::Calls(calls) => calls.held(),
         };
-        self.held + closed + self.open.len() * size_of::<OpenStream>() + of_protocol
+        self.held + self.closed.held() + self.open.len() * size_of::<OpenStream>() + of_protocol
     }
 }

@@ -54,6 +54,7 @@ fn datagram(answers: bool) -> DissectedDatagram {
             (client, server)
         },
         bytes: 19,
+        ttl: 64,
     }
 }
 
@@ -81,7 +82,13 @@ fn questions_after_names() {
     Bound::Lookups.assert_reported(|count| {
         let mut builder = builder();
         for id in 0..count {
-            builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
+            builder.datagram(
+                0,
+                PacketPassage::Leaves,
+                id as u64,
+                &datagram(false),
+                &dns(id, false),
+            );
         }
         let (exchanges, unknown) = builder.finish();
         assert_eq!(exchanges.len(), count, "what gives way is reported");
@@ -90,8 +97,20 @@ fn questions_after_names() {
     Bound::Answered.assert_reported(|count| {
         let mut builder = builder();
         for id in 0..count {
-            builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
-            builder.datagram(0, false, id as u64, &datagram(true), &dns(id, true));
+            builder.datagram(
+                0,
+                PacketPassage::Leaves,
+                id as u64,
+                &datagram(false),
+                &dns(id, false),
+            );
+            builder.datagram(
+                0,
+                PacketPassage::Arrives,
+                id as u64,
+                &datagram(true),
+                &dns(id, true),
+            );
         }
         builder.finish().1.left_out
     });
@@ -101,7 +120,7 @@ fn questions_after_names() {
             .flat_map(|at| [0xc0, 14 + 2 * at as u8])
             .collect();
         let message = [&dns(1, false)[..12], &chain, &[0, 0, 1, 0, 1]].concat();
-        builder.datagram(0, true, 1, &datagram(false), &message);
+        builder.datagram(0, PacketPassage::Leaves, 1, &datagram(false), &message);
         builder.finish().1.left_out
     });
 }

@@ -57,7 +57,7 @@ fn hellos_of_the_standards_are_read() {
         let (dissector, found) = fed(&[(THERE, first(number)), (BACK, answer)]);
         let hello = |side, bytes| QuicEvent::Handshake {
             side,
-            is_again: false,
+            news: HandshakeNews::New,
             bytes,
         };
         assert_eq!(dissector.version(), version);

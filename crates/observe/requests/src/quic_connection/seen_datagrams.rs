@@ -1,0 +1,79 @@
+//! Datagrams that were seen lately, so that one that passes at both ends, or is captured twice, is known again: what it holds is read
+//! once, and passes each end at its own time.
+
+use stackline_dissect::left_out::{Bound, LeftOut};
+use stackline_events::unit_ids::EventStreamDirection;
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Datagrams that are remembered, and for how long, ns.
+const MOST: usize = Bound::Doors.most();
+const REMEMBERED_NS: u64 = 2_000_000_000;
+
+/// Bytes of a stream that a datagram holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PassedPiece {
+    pub(super) stream: u64,
+    pub(super) from: u64,
+    pub(super) end: u64,
+}
+
+/// A datagram.
+#[derive(Clone, Debug)]
+pub(super) struct SeenDatagram {
+    hash: u64,
+    at_ns: u64,
+    pub(super) has_left: bool,
+    pub(super) has_arrived: bool,
+    /// Whether it is of the flight that sets the connection up.
+    pub(super) is_handshake: bool,
+    pub(super) pieces: Vec<PassedPiece>,
+}
+
+/// Those of one connection.
+#[derive(Debug, Default)]
+pub(super) struct SeenDatagrams {
+    latest: VecDeque<SeenDatagram>,
+}
+
+/// Packets are protected, so no two are alike.
+pub(super) fn hash_datagram(way: EventStreamDirection, bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (way as u8, bytes).hash(&mut hasher);
+    hasher.finish()
+}
+
+impl SeenDatagrams {
+    /// The one of that hash, if it was seen lately.
+    pub(super) fn find(&mut self, hash: u64, at_ns: u64) -> Option<&mut SeenDatagram> {
+        while self
+            .latest
+            .front()
+            .is_some_and(|seen| seen.at_ns.saturating_add(REMEMBERED_NS) < at_ns)
+        {
+            self.latest.pop_front();
+        }
+        self.latest.iter_mut().rev().find(|seen| seen.hash == hash)
+    }
+
+    /// Adds one.
+    pub(super) fn add(&mut self, seen: SeenDatagram, left_out: &mut LeftOut) {
+        if self.latest.len() >= MOST {
+            self.latest.pop_front();
+            left_out.add(Bound::Doors, 1);
+        }
+        self.latest.push_back(seen);
+    }
+
+    /// One that is seen first.
+    pub(super) const fn first(hash: u64, at_ns: u64) -> SeenDatagram {
+        SeenDatagram {
+            hash,
+            at_ns,
+            has_left: false,
+            has_arrived: false,
+            is_handshake: false,
+            pieces: Vec::new(),
+        }
+    }
+}
