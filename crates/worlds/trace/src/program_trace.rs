@@ -324,6 +324,12 @@ impl TraceSession {
             self.analysis.recorder.cost(clock::now_ns(), cost);
         }
         let unknown = self.analysis.recorder.finish(&self.analysis.spool)?;
+        let unowned = self.analysis.recorder.unowned;
+        if unowned > 0 {
+            self.notes.push(format!(
+                "sockets do not show whose QUIC is: requests over it of all programs of this machine are kept ({unowned})"
+            ));
+        }
         self.adopt_network_events(setting)?;
         self.index(cost_s, &unknown)?;
         let TraceAnalysis {

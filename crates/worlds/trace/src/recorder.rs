@@ -48,6 +48,8 @@ pub(crate) struct RequestRecorder {
     owners: BTreeMap<u32, (u32, u32)>,
     pub(crate) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
     pub(crate) foreign: u64,
+    /// Requests that are kept although it is not known whose they are.
+    pub(crate) unowned: u64,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
     left_out: LeftOut,
@@ -77,6 +79,7 @@ impl RequestRecorder {
             owners: BTreeMap::new(),
             programs: BTreeMap::new(),
             foreign: 0,
+            unowned: 0,
             lost_since_ns: 0,
             left_out: LeftOut::default(),
         }
@@ -300,7 +303,10 @@ impl RequestRecorder {
         };
         let server = known([answer.threads.0, exchange.request.threads.1]);
         let (of_client, of_server) = self.owners(exchange.flow, client, server);
-        if self.only_traced && !self.who.is_traced(of_client) && !self.who.is_traced(of_server) {
+        let is_traced = self.who.is_traced(of_client) || self.who.is_traced(of_server);
+        if self.only_traced && !is_traced && exchange.is_over_quic() {
+            self.unowned += 1;
+        } else if self.only_traced && !is_traced {
             self.foreign += 1;
             return;
         }

@@ -622,12 +622,9 @@ impl SharedCaptureState<'_> {
 
     /// A request that is over.
     fn record_exchange(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
-        // Of QUIC no segments are events. A question after a name is the only request of its flow.
-        let is_lookup_or_quic = exchange.flow >= self.options.first_lookup.max(FIRST_LOOKUP);
-        let is_of_quic = is_lookup_or_quic && (exchange.number > 0 || exchange.protocol == "QUIC");
         let context = exchange_events::ExchangeContext {
             contents: self.options.contents,
-            segments: !is_of_quic,
+            segments: !exchange.is_over_quic(),
             ..exchange_events::ExchangeContext::default()
         };
         let (plan, names, source_of) = (self.plan, &self.names, &self.source_of);

@@ -106,8 +106,7 @@ pub struct QuicDissector {
     streams: Option<QuicStreams>,
     has_retried: bool,
     is_named: bool,
-    /// Packets of data that were opened, and that were not.
-    opened: u64,
+    /// Packets of data that were not opened.
     sealed: u64,
 }
 
@@ -132,17 +131,40 @@ impl QuicDissector {
         let is_read =
             handshake.open_long(EventStreamDirection::There, PacketSpace::Initial, &packet);
         let is_cut = !packet.is_whole && (datagram.len() as u64) < length;
-        (is_read.is_some() || is_cut).then(|| Self {
+        (is_read.is_some() || is_cut).then(|| Self::new(handshake, packet.to))
+    }
+
+    fn new(handshake: QuicHandshake, first_id: &[u8]) -> Self {
+        Self {
             handshake,
-            first_id: packet.to.to_vec(),
+            first_id: first_id.to_vec(),
             server_id: Vec::new(),
             id_lengths: [None; 2],
             streams: None,
             has_retried: false,
             is_named: false,
-            opened: 0,
             sealed: 0,
-        })
+        }
+    }
+
+    /// A connection that speaks that within, and of which nothing has come. For tests of what is in opened packets.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn speaking(protocol: &[u8]) -> Self {
+        let mut begun = Self::new(QuicHandshake::new(QuicVersion::V1, &[0; 8], None), &[0; 8]);
+        begun.streams = Some(QuicStreams::new(protocol));
+        begun
+    }
+
+    /// What an opened packet of data holds. For tests.
+    #[doc(hidden)]
+    pub fn opened(
+        &mut self,
+        side: EventStreamDirection,
+        payload: &[u8],
+        found: &mut Vec<QuicEvent>,
+    ) {
+        let _ = self.frames(side, PacketSpace::Data, payload, found);
     }
 
     /// A datagram of one side, as far as it was captured.
@@ -222,7 +244,6 @@ impl QuicDissector {
         });
         match payload {
             Some(payload) => {
-                self.opened += 1;
                 let _ = self.frames(side, PacketSpace::Data, &payload, found);
             }
             None => self.sealed += 1,

@@ -72,6 +72,12 @@ pub(super) enum QuicPacket<'b> {
     Short(&'b [u8]),
 }
 
+/// Whether a datagram is one that sets up a connection, by either side, as far as its header says it.
+#[must_use]
+pub fn sets_up_connection(mut datagram: &[u8]) -> bool {
+    matches!(next_packet(&mut datagram), Some(QuicPacket::Long(_)))
+}
+
 /// The next packet of a datagram, which is taken off it; `None`: there is none that can be read.
 pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>> {
     let all = *datagram;

@@ -93,7 +93,7 @@ impl QuicStreams {
     pub(super) const fn protocol(&self) -> &'static str {
         match &self.protocol {
             StreamProtocol::Http3(_) => "HTTP/3",
-            StreamProtocol::Calls(StreamCalls { is_dns: true, .. }) => "DNS",
+            StreamProtocol::Calls(StreamCalls { is_dns: true, .. }) => "DNS over QUIC",
             StreamProtocol::Calls(_) => "QUIC, by streams",
         }
     }

@@ -169,3 +169,33 @@ fn what_was_made_for_what() {
         left_out
     });
 }
+
+#[test]
+fn connections_of_quic() {
+    use stackline_testing::quic_session::{QuicSessionPlan, run_quic_session};
+    let session = run_quic_session(&QuicSessionPlan::default());
+    let first = &session.datagrams[0].bytes;
+    let of = |client: usize| DissectedDatagram {
+        ends: (syn(client).ends.1, syn(0).ends.0),
+        bytes: first.len() as u64,
+        ttl: 64,
+    };
+    Bound::QuicConnections.assert_reported(|count| {
+        let mut builder = builder();
+        for client in 0..count {
+            builder.datagram(0, PacketPassage::Arrives, client as u64, &of(client), first);
+        }
+        let (exchanges, unknown) = builder.finish();
+        assert_eq!(exchanges.len(), count, "what gives way is reported");
+        unknown.left_out
+    });
+    Bound::Doors.assert_reported(|count| {
+        let mut builder = builder();
+        builder.datagram(0, PacketPassage::Arrives, 1, &of(1), first);
+        for number in 1..count {
+            let data = [&[0x40], &number.to_be_bytes()[..], &[0; 20]].concat();
+            builder.datagram(0, PacketPassage::Arrives, 1, &of(1), &data);
+        }
+        builder.finish().1.left_out
+    });
+}

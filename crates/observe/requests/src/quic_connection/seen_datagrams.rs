@@ -3,7 +3,7 @@
 
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_events::unit_ids::EventStreamDirection;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Datagrams that are remembered, and for how long, ns.
@@ -34,6 +34,10 @@ pub(super) struct SeenDatagram {
 #[derive(Debug, Default)]
 pub(super) struct SeenDatagrams {
     latest: VecDeque<SeenDatagram>,
+    /// How many came before the first of them.
+    before: u64,
+    /// By their hashes their numbers.
+    numbers: HashMap<u64, u64>,
 }
 
 /// Packets are protected, so no two are alike.
@@ -46,23 +50,31 @@ pub(super) fn hash_datagram(way: EventStreamDirection, bytes: &[u8]) -> u64 {
 impl SeenDatagrams {
     /// The one of that hash, if it was seen lately.
     pub(super) fn find(&mut self, hash: u64, at_ns: u64) -> Option<&mut SeenDatagram> {
-        while self
-            .latest
-            .front()
-            .is_some_and(|seen| seen.at_ns.saturating_add(REMEMBERED_NS) < at_ns)
-        {
-            self.latest.pop_front();
+        let is_old = |seen: &SeenDatagram| seen.at_ns.saturating_add(REMEMBERED_NS) < at_ns;
+        while self.latest.front().is_some_and(is_old) {
+            self.forget_first();
         }
-        self.latest.iter_mut().rev().find(|seen| seen.hash == hash)
+        let number = self.numbers.get(&hash)?;
+        self.latest
+            .get_mut(usize::try_from(number - self.before).ok()?)
     }
 
     /// Adds one.
     pub(super) fn add(&mut self, seen: SeenDatagram, left_out: &mut LeftOut) {
         if self.latest.len() >= MOST {
-            self.latest.pop_front();
+            self.forget_first();
             left_out.add(Bound::Doors, 1);
         }
+        self.numbers
+            .insert(seen.hash, self.before + self.latest.len() as u64);
         self.latest.push_back(seen);
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(seen) = self.latest.pop_front() {
+            self.numbers.remove(&seen.hash);
+            self.before += 1;
+        }
     }
 
     /// One that is seen first.

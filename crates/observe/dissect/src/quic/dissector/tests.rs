@@ -158,3 +158,53 @@ fn whatever_is_cut_or_damaged_breaks_nothing() {
         ]);
     }
 }
+
+#[test]
+fn streams_that_are_one_more_than_are_followed_are_counted() {
+    use crate::quic::frames::StreamPiece;
+    Bound::QuicStreams.assert_reported(|count| {
+        let (mut streams, mut found) = (QuicStreams::new(b"h3"), Vec::new());
+        let mut left_out = crate::left_out::LeftOut::default();
+        for number in 0..count as u64 {
+            let piece = StreamPiece {
+                stream: 4 * number,
+                offset: 0,
+                bytes: &[1],
+                is_last: false,
+            };
+            streams.piece(THERE, piece, &mut found);
+        }
+        for event in &found {
+            if let QuicEvent::LeftOut(bound, count) = event {
+                left_out.add(*bound, *count);
+            }
+        }
+        left_out
+    });
+}
+
+#[test]
+fn what_lies_behind_holes_of_many_streams_is_bounded() {
+    use crate::conversation::reassembly::MOST_HELD;
+    use crate::quic::frames::StreamPiece;
+    let (mut streams, mut found) = (QuicStreams::new(b"h3"), Vec::new());
+    for number in 0..2000_u64 {
+        let piece = StreamPiece {
+            stream: 4 * number,
+            offset: 10,
+            bytes: &[0; 1200],
+            is_last: false,
+        };
+        streams.piece(THERE, piece, &mut found);
+        assert!(
+            streams.held() < 2 * MOST_HELD + (2 << 20),
+            "{}",
+            streams.held()
+        );
+    }
+    assert!(
+        found
+            .iter()
+            .any(|event| matches!(event, QuicEvent::LeftOut(Bound::BehindHole, 1)))
+    );
+}
