@@ -44,6 +44,8 @@ pub struct TraceOptions {
     pub joined: Option<JoinedProcesses>,
     /// How long programs that run already are traced.
     pub duration: Option<Duration>,
+    /// What events may take on disk, bytes: of more requests than fit a sample is kept.
+    pub most_disk: u64,
     /// Names of requests are kept whole.
     pub keep_contents: bool,
     /// Who may read the run.
@@ -174,6 +176,7 @@ impl TraceSession {
             options.keep_contents,
             ThreadDirectory::new(sources.numbers().clone(), ContainerNames::new(is_here)),
         );
+        recorder = recorder.with_disk(options.most_disk);
         let keys = setting.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
             recorder = recorder.with_secrets(keys.secrets.clone());
@@ -412,10 +415,12 @@ impl TraceSession {
             .keeps_contents()
             .then(|| contents::OF_REQUESTS.to_owned());
         self.notes.extend(contents.clone());
+        let sample = self.analysis.recorder.sample_note();
+        self.notes.extend(sample.clone());
         let host = HostTrace {
             cost_s: BTreeMap::from([("trace".to_owned(), cost_s)]),
             absent: self.sources.absent.clone(),
-            notes: contents.into_iter().collect(),
+            notes: contents.into_iter().chain(sample).collect(),
             ..HostTrace::default()
         };
         index.hosts.insert(reference, host);

@@ -2,6 +2,7 @@
 
 use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
+use crate::request_sample::{DISK_BYTES, RequestSample};
 use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
 use stackline_events::{EventLog, EventValue, unit_ids};
@@ -50,6 +51,7 @@ pub(crate) struct RequestRecorder {
     pub(crate) foreign: u64,
     /// Requests that are kept although it is not known whose they are.
     pub(crate) unowned: u64,
+    sample: RequestSample,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
     left_out: LeftOut,
@@ -80,9 +82,21 @@ impl RequestRecorder {
             programs: BTreeMap::new(),
             foreign: 0,
             unowned: 0,
+            sample: RequestSample::new(DISK_BYTES),
             lost_since_ns: 0,
             left_out: LeftOut::default(),
         }
+    }
+
+    /// Events take no more than so many bytes on disk.
+    pub(crate) const fn with_disk(mut self, most_bytes: u64) -> Self {
+        self.sample = RequestSample::new(most_bytes);
+        self
+    }
+
+    /// What is to be said of requests that were left out, as events would take too much of the disk.
+    pub(crate) fn sample_note(&self) -> Option<String> {
+        self.sample.note()
     }
 
     /// TLS is opened with those.
@@ -310,6 +324,9 @@ impl RequestRecorder {
             self.foreign += 1;
             return;
         }
+        if !self.sample.takes(exchange.begin_ns().unwrap_or(0)) {
+            return;
+        }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
         let hosts = self.collector.hosts();
         let names = (
@@ -436,10 +453,12 @@ impl RequestRecorder {
 
     fn write(&mut self, spool: &Spooling, least: usize) -> Result<()> {
         for (host, log) in long(&mut self.logs, least) {
+            self.sample.wrote(log.bytes().len() as u64);
             spool.append(&host, &log)?;
         }
         if let Some((doors, logs)) = &mut self.doors {
             for (host, log) in long(logs, least) {
+                self.sample.wrote(log.bytes().len() as u64);
                 doors.append(&host, &log)?;
             }
         }
