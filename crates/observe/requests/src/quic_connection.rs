@@ -96,7 +96,7 @@ pub(crate) struct QuicConnection {
     set_up: QuicSetUp,
     name: RedactedName,
     /// Its set-up was reported.
-    is_told: bool,
+    is_set_up_reported: bool,
     /// No call on it has ended.
     is_first: bool,
     has_negotiated: bool,
@@ -105,7 +105,7 @@ pub(crate) struct QuicConnection {
     streams: BTreeMap<u64, [StreamWay; 2]>,
     open: BTreeMap<u64, OpenQuicExchange>,
     /// Streams whose exchanges were reported.
-    told: ClosedStreams,
+    reported: ClosedStreams,
     /// Directions whose datagrams are seen at both ends.
     sees_both: [bool; 2],
     /// Where the next message of each direction begins, as if they came in one stream.
@@ -138,14 +138,14 @@ impl QuicConnection {
             dissector,
             set_up: QuicSetUp::default(),
             name: RedactedName::default(),
-            is_told: false,
+            is_set_up_reported: false,
             is_first: true,
             has_negotiated: false,
             spin: SpinBit::default(),
             seen: SeenDatagrams::default(),
             streams: BTreeMap::new(),
             open: BTreeMap::new(),
-            told: ClosedStreams::default(),
+            reported: ClosedStreams::default(),
             sees_both: [false; 2],
             allotted: [0; 2],
             datagrams: [0; 2],
@@ -242,8 +242,8 @@ impl QuicConnection {
     /// Bytes of a stream pass a door.
     fn pass(&mut self, way: EventStreamDirection, piece: PassedPiece, passing: QuicPassing) {
         let PassedPiece { stream, from, end } = piece;
-        // Of streams in one direction no message is told.
-        if !stream.is_multiple_of(4) || self.told.has(stream) {
+        // Of streams in one direction no message is reported.
+        if !stream.is_multiple_of(4) || self.reported.has(stream) {
             return;
         }
         if self.streams.len() >= MOST_OPEN && !self.streams.contains_key(&stream) {
@@ -347,10 +347,11 @@ impl QuicConnection {
                 .into_iter()
                 .for_each(|event| self.take(event, last_ns));
         }
+        self.seen.forget_old(now_ns);
         let is_set_up = self.set_up.is_done() && self.last_ns.saturating_add(SETTLES_NS) <= now_ns;
-        if !self.is_told && (all || is_set_up || !self.open.is_empty() && self.set_up.is_done()) {
-            self.is_told = true;
-            done.extend(self.told_set_up());
+        if !self.is_set_up_reported && (all || is_set_up || !self.open.is_empty() && self.set_up.is_done()) {
+            self.is_set_up_reported = true;
+            done.extend(self.finish_set_up());
         }
         let is_over = |number: u64, open: &OpenQuicExchange| {
             let after = if self.is_under_way(number, open) {
@@ -367,7 +368,7 @@ impl QuicConnection {
             if let Some(open) = self.open.remove(&number) {
                 done.push(self.finish(number, open));
             }
-            self.told.add(4 * number);
+            self.reported.add(4 * number);
         }
     }
 

@@ -49,7 +49,7 @@ impl QuicConnection {
     }
 
     /// The set-up of the connection; none where packets of only one side were seen.
-    pub(super) fn told_set_up(&mut self) -> Option<Exchange> {
+    pub(super) fn finish_set_up(&mut self) -> Option<Exchange> {
         let request = self.set_up.message(EventStreamDirection::There)?;
         let mut exchange = self.exchange_of(SET_UP, ExchangeKind::Handshake, "QUIC");
         exchange.name = self.name.clone();

@@ -50,13 +50,18 @@ pub(super) fn hash_datagram(way: EventStreamDirection, bytes: &[u8]) -> u64 {
 impl SeenDatagrams {
     /// The one of that hash, if it was seen lately.
     pub(super) fn find(&mut self, hash: u64, at_ns: u64) -> Option<&mut SeenDatagram> {
-        let is_old = |seen: &SeenDatagram| seen.at_ns.saturating_add(REMEMBERED_NS) < at_ns;
-        while self.latest.front().is_some_and(is_old) {
-            self.forget_first();
-        }
+        self.forget_old(at_ns);
         let number = self.numbers.get(&hash)?;
         self.latest
             .get_mut(usize::try_from(number - self.before).ok()?)
+    }
+
+    /// Forgets those that were seen long before.
+    pub(super) fn forget_old(&mut self, now_ns: u64) {
+        let is_old = |seen: &SeenDatagram| seen.at_ns.saturating_add(REMEMBERED_NS) < now_ns;
+        while self.latest.front().is_some_and(is_old) {
+            self.forget_first();
+        }
     }
 
     /// Adds one.
