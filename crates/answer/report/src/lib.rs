@@ -20,6 +20,7 @@
 //! | [`picture`](mod@picture) | lifelines as SVG and PNG, for papers |
 //! | [`monitored`](mod@monitored) | what monitors saw over time, as a chart |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
+//! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
 
 pub mod chart;
@@ -37,6 +38,7 @@ mod grid;
 pub mod json;
 mod lifeline_selection;
 pub mod lifelines;
+pub mod manual_text;
 mod markup_escape;
 pub mod monitored;
 mod named_requests;

@@ -5,7 +5,7 @@
 
 use crate::clean;
 use crate::exit::{Error, Result};
-use crate::flags::{BlocksCommand, DisplayCommand, StacklineCommand};
+use crate::flags::{BlocksCommand, DisplayCommand, PaperCommand, StacklineCommand};
 use stackline_guard::keeper::{self, Goes, Keeping};
 
 /// Returns in the process that carries the command out.
@@ -25,19 +25,25 @@ pub(crate) fn keep(command: &StacklineCommand) -> Result<()> {
 fn goes(command: &StacklineCommand) -> Option<Goes> {
     match command {
         StacklineCommand::Trace(_) => Some(Goes::Everything),
-        StacklineCommand::Display(display) => match display.command {
+        StacklineCommand::Papers(papers) => goes_of_a_paper(&papers.command),
+        StacklineCommand::Paper(command) => goes_of_a_paper(command),
+        StacklineCommand::Watch(_) | StacklineCommand::Factors(_) => Some(Goes::Session),
+        _ => None,
+    }
+}
+
+fn goes_of_a_paper(command: &PaperCommand) -> Option<Goes> {
+    match command {
+        PaperCommand::Display(display) => match display.command {
             DisplayCommand::Terminal(_) | DisplayCommand::Vserver(_) => Some(Goes::Everything),
             _ => None,
         },
-        StacklineCommand::Blocks(blocks) => match &blocks.command {
+        PaperCommand::Blocks(blocks) => match &blocks.command {
             BlocksCommand::Replay(replay) => replay.across.is_some().then_some(Goes::Session),
             _ => None,
         },
-        StacklineCommand::Watch(_) | StacklineCommand::Factors(_) => Some(Goes::Session),
-        StacklineCommand::Reproduce(reproduce) => {
-            reproduce.paper.is_some().then_some(Goes::Session)
-        }
-        _ => None,
+        PaperCommand::Reproduce(reproduce) => reproduce.paper.is_some().then_some(Goes::Session),
+        PaperCommand::Ncc(_) => None,
     }
 }
 

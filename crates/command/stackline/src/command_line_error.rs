@@ -1,8 +1,7 @@
 //! A command line that cannot be read, in the form of every other error: one sentence, then a hint. Help is clap's own.
 
 use crate::exit::{Blame, Error};
-use crate::flags::StacklineFlags;
-use clap::CommandFactory as _;
+use crate::flags::command_line;
 use clap::error::{ContextKind, ContextValue};
 
 /// What is wrong with a command line.
@@ -50,7 +49,7 @@ fn hint(refused: &clap::Error) -> String {
 
 /// The command that was meant, as far as its words are known.
 fn command() -> String {
-    let (mut command, mut path) = (StacklineFlags::command(), "stackline".to_owned());
+    let (mut command, mut path) = (command_line(), "stackline".to_owned());
     for word in std::env::args_os().skip(1) {
         let Some(below) = command.find_subcommand(word).cloned() else {
             break;

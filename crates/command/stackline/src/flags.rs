@@ -4,7 +4,10 @@ mod blocks;
 mod choice;
 mod clean;
 mod client;
+mod command_groups;
 mod display;
+#[cfg(test)]
+mod documented_commands;
 mod factors;
 mod import_export;
 mod lifelines;
@@ -32,6 +35,7 @@ pub(crate) use blocks::{
 };
 pub(crate) use clean::Clean;
 pub(crate) use client::{ClientFlags, Language};
+pub(crate) use command_groups::{all_commands, command_line};
 pub(crate) use display::{
     DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors, DisplayFlags,
     DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
@@ -50,23 +54,26 @@ pub(crate) use watch::WatchFlags;
 
 /// Where does a distributed application's time go, and what would make it faster?
 #[derive(Debug, Parser)]
-#[command(name = "stackline", version, max_term_width = 100, after_help = AFTER)]
+#[command(name = "stackline", version, max_term_width = 80, disable_help_subcommand = true, after_help = AFTER)]
 pub(crate) struct StacklineFlags {
     #[command(subcommand)]
     pub(crate) command: StacklineCommand,
 }
 
 const AFTER: &str = "\
-Try:  stackline run -e '10 request_response 32*1000 over tcp, unix'
-Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this machine,
-4 worse than `compare --fail-above` permits, 5 that cannot be decided, 130 interrupted.";
+Try:  stackline trace curl -s -o /dev/null http://localhost:8080/
+      stackline run -e '10 request_response 32*1000 over tcp, unix'
+Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this
+machine, 4 worse than `compare --fail-above` permits, 5 that cannot be decided,
+130 interrupted.";
 
 const AFTER_RUN: &str = "\
 Examples:
   stackline run examples/first.stackline
   stackline run -e '10 request_response 32*1000 over tcp, unix'
   stackline run examples/dumbbell.stackline --in simulated
-  stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over 'tcp(nodelay), udp'
+  stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
+      'tcp(nodelay), udp'
 
 Every run is kept in stackline-runs/, or in the directory that STACKLINE_RUNS names.";
 
@@ -78,39 +85,46 @@ Examples:
 
   stackline predict wan.stackline --simulate
 
-Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that
+Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that \
 takes no more than two seconds in all; else it is open, with its reason.";
 
 const AFTER_FACTORS: &str = "\
 Examples:
-  stackline factors wan.stackline -f 'bandwidth x 10' -f 'delay x 0.1' -f 'receive_buffer = 64 KiB, 1 MiB'
-  stackline factors wan.stackline -f 'loss x 0.1' -f 'stack = tcp, quic' --design full --replicates 10
+  stackline factors wan.stackline -f 'bandwidth x 10' -f 'delay x 0.1' -f \\
+      'receive_buffer = 64 KiB, 1 MiB'
+  stackline factors wan.stackline -f 'loss x 0.1' -f 'stack = tcp, quic' \\
+      --design full --replicates 10
   stackline factors many.stackline --budget 10min --pictures figures
-  stackline factors wan.stackline -f 'bandwidth x 10' -f 'cpu x 2' --cost 'bandwidth x 10 = 300, cpu x 2 = 120' --spend 300
+  stackline factors wan.stackline -f 'bandwidth x 10' -f 'cpu x 2' --cost \\
+      'bandwidth x 10 = 300, cpu x 2 = 120' --spend 300
 
-What can be varied: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of SWITCH], stack, size,
-clients, from, to, any option of the stack, any variable. A specification may declare its own (`factor delay x 0.1;`).";
+What can be varied: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of \
+SWITCH], stack, size, clients, from, to, any option of the stack, any variable. A specification may \
+declare its own (`factor delay x 0.1;`).";
 
 const AFTER_GENERATE: &str = "\
 Examples:
   stackline truth generate labelled --count 20 --capture
   STACKLINE_RUNS=labelled stackline diagnose last
 
-Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it away
-and simulating again. docs/JSON.md describes truth.json.";
+Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it \
+away and simulating again. docs/JSON.md describes truth.json.";
 
 const AFTER_QUERY: &str = "\
 Examples:
   stackline query last 'SELECT measurement, run, elapsed_s FROM results'
-  stackline query before after 'SELECT run_name, avg(elapsed_s) FROM results GROUP BY run_name'
-  stackline query RUN 'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
+  stackline query before after \\
+      'SELECT run_name, avg(elapsed_s) FROM results GROUP BY run_name'
+  stackline query RUN \\
+      'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
 
 Tables: results, and events of runs with --trace; columns: docs/JSON.md.";
 
 const AFTER_REPRODUCE: &str = "\
 Examples:
   stackline reproduce                             # lists the papers
-  stackline reproduce blast --pictures figures    # Zwaenepoel 1985, with Figures 4 to 6 as SVG
+  # Zwaenepoel 1985, with Figures 4 to 6 as SVG
+  stackline reproduce blast --pictures figures
   stackline reproduce blast --profile > sun.stackline";
 
 const AFTER_IMPORT: &str = "\
@@ -119,26 +133,31 @@ Examples:
   stackline import a.log b.log --host rack1=a.log --host '*-rack2=b.log'
   zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
 
-The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left out.";
+The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left \
+out.";
 const AFTER_COMPLETIONS: &str = "\
 Examples:
-  stackline completions bash > ~/.local/share/bash-completion/completions/stackline
-  stackline completions zsh > ~/.zfunc/_stackline        # with ~/.zfunc in fpath
+  stackline completions bash > \\
+      ~/.local/share/bash-completion/completions/stackline
+  # with ~/.zfunc in fpath
+  stackline completions zsh > ~/.zfunc/_stackline
   stackline completions fish > ~/.config/fish/completions/stackline.fish";
 
 const AFTER_REPORT: &str = "\
 Examples:
   stackline run examples/first.stackline --trace
-  stackline report 20260101-120000-first                        # writes report.html beside its events
+  # writes report.html beside its events
+  stackline report 20260101-120000-first
   stackline report 20260101-120000-first --svg lines.svg --from 1.2s --to 1.3s
-  stackline open                                                # the newest run's page, in a browser";
+  # the newest run's page, in a browser
+  stackline open";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StacklineCommand {
     /// Run a specification and show the results
     #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
     Run(RunFlags),
-    /// Show the results of a kept run again: as table, JSON or CSV
+    /// Show a kept run's results again: as table, JSON or CSV
     Show(Show),
     /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
@@ -149,76 +168,72 @@ pub(crate) enum StacklineCommand {
     /// Show what would be run, without running it
     #[command(override_usage = "stackline plan [OPTIONS] <SPEC | -e TEXT>")]
     Plan(SpecTextFlags),
-    /// Predict the results by closed forms, or by simulation: figures, what limits them, and why
+    /// Predict the results: figures, what limits them, and why
+    ///
+    /// By closed forms where one holds, else by simulation.
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(PredictFlags),
-    /// Report which factors matter: a designed experiment over a specification, the gain of each factor with its
-    /// interval, the limit behind it
+    /// Report which changes would matter: a designed experiment
+    ///
+    /// The gain of each factor over a specification, with its interval, and the limit behind it.
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
     Factors(Factors),
-    /// List the stacks of a world, or one stack's options and what operations become in it
+    /// List the stacks of a world, or the options of one stack
     Stacks(Stacks),
     /// List the keywords of events with their fields
     Keywords(KeywordsFlags),
-    /// Print the source with which a program in C or Python emits events
+    /// Print the source that emits events from C or Python
     #[command(after_help = client::AFTER)]
     Client(ClientFlags),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
-    /// Report what limits a run, with confidence, evidence, and what to try
+    /// Report what limits a run, with evidence, and what to try
     Diagnose(Diagnose),
-    /// Show what the IMPs of a run reported: packets, processors, lines; a map of how busy lines were
-    #[command(
-        after_help = "Example:  stackline run --trace examples/arpanet.stackline && stackline ncc last --svg map.svg"
-    )]
-    Ncc(Ncc),
-    /// Make a run out of logs of events, or add them to one
+    /// Make a run of captures, logs, or other tools' traces
     #[command(after_help = AFTER_IMPORT)]
     Import(ImportFlags),
-    /// Write a run's events in another format, all hosts in the order of time
+    /// Write a run's events in another format
     #[command(
         override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]"
     )]
     Export(Export),
-    /// Show where the time of each data unit of a kept run went, from its events
+    /// Show where the time of each request or data unit went
     #[command(after_help = lifelines::AFTER)]
     Lifelines(LifelinesFlags),
-    /// Make a page of a kept run: findings, lifelines, statistics, in one file for a browser
+    /// Make the page of a kept run: one file for a browser
     #[command(after_help = AFTER_REPORT)]
     Report(ReportFlags),
-    /// Query kept runs in SQL (starts `stackline-query`, which is built separately)
+    /// Query kept runs in SQL (needs `stackline-query`)
     #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),
-    /// Monitor this machine: cores, interfaces, TCP events, switches
+    /// Monitor this machine: cores, interfaces, TCP, switches
     #[command(after_help = watch::AFTER)]
     Watch(WatchFlags),
-    /// Trace programs as they are: where the time of their requests goes, and what limits them
+    /// Trace programs as they are: what their requests wait for, and why
     #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND...> | <HOST -- COMMAND...>... | --pid <PID>...", after_help = trace::AFTER)]
     Trace(TraceFlags),
-    /// Open the page of a kept run in a browser; makes it when there is none
+    /// Open the page of a kept run in a browser
     Open(OpenFlags),
-    /// Show the networks of a specification, run any program on one
+    /// Show a network, or run any program on it
     Net(Net),
-    /// A parallel block server: keep sets of blocks on many disks and machines, read them at full speed
-    #[command(after_help = blocks::AFTER)]
-    Blocks(BlocksFlags),
-    /// Serve and measure a structured display: symbols of items, four levels of protocol, a page that shows it
-    #[command(after_help = display::AFTER)]
-    Display(DisplayFlags),
-    /// Reproduce a paper's tables and figures: printed, formula, simulated, measured on this machine
-    #[command(after_help = AFTER_REPRODUCE)]
-    Reproduce(Reproduce),
-    /// Make simulated runs whose limiting causes are known, to test findings
+    /// Make simulated runs whose causes are known, to test findings
     Truth(TruthFlags),
-    /// Remove what killed processes of this user left: temporary directories, trace instances, control groups
+    /// The systems of five papers, and their tables and figures
+    Papers(PapersFlags),
+    /// The same without `papers` before them.
+    #[command(flatten)]
+    Paper(PaperCommand),
+    /// Remove what killed processes of this user left
     Clean(Clean),
+    /// Print the help of a command or of a topic, or the list of all commands
+    Help(HelpFlags),
     /// Print completions of commands and flags for a shell
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
     #[command(after_help = "Example:  stackline man ~/.local/share/man/man1 && man stackline-run")]
     Man(Man),
-    /// Serve a coordinator over stdin and stdout (started by `run`, here or through ssh)
+    /// Serve a coordinator over stdin and stdout (started by `run`)
     Agent(AgentFlags),
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
@@ -229,6 +244,37 @@ pub(crate) enum StacklineCommand {
     /// Measure what a paper's tables need (started by `reproduce`)
     #[command(hide = true)]
     Measure(Measure),
+}
+
+/// What a paper describes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PaperCommand {
+    /// A parallel block server (DPSS, 1996)
+    #[command(after_help = blocks::AFTER)]
+    Blocks(BlocksFlags),
+    /// Serve and measure a structured display (V-System, 1985)
+    #[command(after_help = display::AFTER)]
+    Display(DisplayFlags),
+    /// Reproduce a paper's tables and figures, beside what was printed
+    #[command(after_help = AFTER_REPRODUCE)]
+    Reproduce(Reproduce),
+    /// Show what the IMPs of a run reported: packets, processors, lines
+    #[command(
+        after_help = "Example:  stackline run --trace examples/arpanet.stackline && stackline ncc last --svg map.svg"
+    )]
+    Ncc(Ncc),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PapersFlags {
+    #[command(subcommand)]
+    pub(crate) command: PaperCommand,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct HelpFlags {
+    /// A command, a topic such as `networks`, or `all`
+    pub(crate) words: Vec<String>,
 }
 
 /// A share written as a percentage.

@@ -18,6 +18,7 @@ mod exit;
 mod export;
 mod factors;
 mod flags;
+mod help;
 mod import;
 mod interrupt;
 mod keywords;
@@ -38,14 +39,14 @@ mod trace;
 mod truth;
 mod watch;
 
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, FromArgMatches as _};
 use exit::Exit;
-use flags::{StacklineCommand, StacklineFlags};
+use flags::{PaperCommand, StacklineCommand, StacklineFlags};
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = StacklineFlags::command().try_get_matches();
+    let matches = flags::command_line().try_get_matches();
     let json = matches.as_ref().is_ok_and(asks_for_json);
     let flags = match matches.and_then(|matches| StacklineFlags::from_arg_matches(&matches)) {
         Ok(flags) => flags,
@@ -70,7 +71,6 @@ fn main() -> ExitCode {
         StacklineCommand::Agent(flags) => agent::agent(&flags),
         StacklineCommand::Compare(flags) => compare::compare(&flags),
         StacklineCommand::Diagnose(flags) => diagnose::diagnose(&flags),
-        StacklineCommand::Ncc(flags) => ncc::ncc(&flags),
         StacklineCommand::Import(flags) => import::import(&flags),
         StacklineCommand::Export(flags) => export::export(&flags),
         StacklineCommand::Lifelines(flags) => lifelines::lifelines(&flags),
@@ -80,9 +80,9 @@ fn main() -> ExitCode {
         StacklineCommand::Trace(flags) => trace::trace(&flags),
         StacklineCommand::Open(flags) => report::open(&flags),
         StacklineCommand::Net(flags) => net::net(&flags),
-        StacklineCommand::Blocks(flags) => blocks::blocks(&flags),
-        StacklineCommand::Display(flags) => display::display(&flags),
-        StacklineCommand::Reproduce(flags) => reproduce::reproduce(&flags),
+        StacklineCommand::Papers(flags) => of_a_paper(&flags.command),
+        StacklineCommand::Paper(command) => of_a_paper(&command),
+        StacklineCommand::Help(flags) => help::help(&flags),
         StacklineCommand::Completions(flags) => manual::completions(&flags),
         StacklineCommand::Man(flags) => manual::man(&flags),
         StacklineCommand::Emulate(flags) => net::emulate(&flags),
@@ -91,6 +91,15 @@ fn main() -> ExitCode {
     };
     done.unwrap_or_else(|error| Exit::from_error(error, json))
         .into()
+}
+
+fn of_a_paper(command: &PaperCommand) -> exit::Result {
+    match command {
+        PaperCommand::Blocks(flags) => blocks::blocks(flags),
+        PaperCommand::Display(flags) => display::display(flags),
+        PaperCommand::Reproduce(flags) => reproduce::reproduce(flags),
+        PaperCommand::Ncc(flags) => ncc::ncc(flags),
+    }
 }
 
 /// Prints help, or what is wrong with the flags.

@@ -1,9 +1,8 @@
 //! `stackline completions` and `stackline man`: what shells complete, and the manual pages, both made of the flags.
 
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{Completions, Man, StacklineFlags};
+use crate::flags::{Completions, Man, command_line};
 use crate::output;
-use clap::CommandFactory as _;
 use clap_mangen::Man as Page;
 
 const NAME: &str = "stackline";
@@ -11,12 +10,7 @@ const NAME: &str = "stackline";
 /// Prints what a shell has to read to complete commands and flags.
 pub(crate) fn completions(flags: &Completions) -> Result {
     let mut script = Vec::new();
-    clap_complete::generate(
-        flags.shell,
-        &mut StacklineFlags::command(),
-        NAME,
-        &mut script,
-    );
+    clap_complete::generate(flags.shell, &mut command_line(), NAME, &mut script);
     output::print_for_programs(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }
@@ -24,12 +18,12 @@ pub(crate) fn completions(flags: &Completions) -> Result {
 /// Writes a manual page for the program and for each command, or prints the one of the program.
 pub(crate) fn man(flags: &Man) -> Result {
     let Some(directory) = &flags.directory else {
-        output::print_for_programs(&String::from_utf8_lossy(&page(StacklineFlags::command())?))?;
+        output::print_for_programs(&String::from_utf8_lossy(&page(command_line())?))?;
         return Ok(Exit::Done);
     };
     std::fs::create_dir_all(directory)
         .map_err(|cause| output::unwritten(directory.display(), &cause))?;
-    for (name, command) in pages(StacklineFlags::command().name(NAME)) {
+    for (name, command) in pages(command_line().name(NAME)) {
         let path = directory.join(format!("{name}.1"));
         output::file(&path, page(command)?)?;
         output::print(&format!("{}\n", path.display()))?;

@@ -3,7 +3,6 @@
 
 use crate::exit::{Error, Exit, Result};
 use crate::{flags, output};
-use clap::CommandFactory as _;
 use stackline_runs::directory_of;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -20,9 +19,7 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
         .iter()
         .all(|word| word == "--help" || word == "-h")
     {
-        let command = flags::StacklineFlags::command()
-            .find_subcommand("query")
-            .cloned();
+        let command = flags::command_line().find_subcommand("query").cloned();
         let mut command = command
             .unwrap_or_default()
             .disable_help_flag(true)

@@ -558,12 +558,12 @@ impl LinkDirection {
         fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
     }
 
-    /// The next packet to leave when the link is free. `mark_or_drop` is called for one that waited too long: it marks
+    /// The next packet to leave when the link is free. `marked_instead_of_dropped` is called for one that waited too long: it marks
     /// it, or returns false to drop it.
     pub(crate) fn release(
         &mut self,
         now: Instant,
-        mut mark_or_drop: impl FnMut(u32) -> bool,
+        mut marked_instead_of_dropped: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
         let mtu = self.mtu;
         match &mut self.queue_kind {
@@ -571,14 +571,15 @@ impl LinkDirection {
             QueueKind::CoDel(held) => loop {
                 let (fifo, codel) = &mut **held;
                 let (since, _, slot) = fifo.pop()?;
-                let waited_too_long = codel.drop_or_mark(now, now.since(since), fifo.bytes(), mtu);
-                if !waited_too_long || mark_or_drop(slot) {
+                let waited_too_long =
+                    codel.signals_congestion(now, now.since(since), fifo.bytes(), mtu);
+                if !waited_too_long || marked_instead_of_dropped(slot) {
                     return Some(slot);
                 }
             },
-            QueueKind::FqCoDel(queues) => {
-                queues.pop(now, |slot, _| mark_or_drop(slot).then_some(slot))
-            }
+            QueueKind::FqCoDel(queues) => queues.pop(now, |slot, _| {
+                marked_instead_of_dropped(slot).then_some(slot)
+            }),
             _ => None,
         }
     }

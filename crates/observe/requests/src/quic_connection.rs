@@ -349,7 +349,9 @@ impl QuicConnection {
         }
         self.seen.forget_old(now_ns);
         let is_set_up = self.set_up.is_done() && self.last_ns.saturating_add(SETTLES_NS) <= now_ns;
-        if !self.is_set_up_reported && (all || is_set_up || !self.open.is_empty() && self.set_up.is_done()) {
+        if !self.is_set_up_reported
+            && (all || is_set_up || !self.open.is_empty() && self.set_up.is_done())
+        {
             self.is_set_up_reported = true;
             done.extend(self.finish_set_up());
         }

@@ -956,7 +956,7 @@ const FRAMES: &str = "(async (share, frames) => { const p = stackline.picture, t
     delete p.frame; const at = (a, q) => a.sort((x, y) => x - y)[Math.floor((a.length - 1) * q)]; \
     return [work, gaps].map((a) => [0.5, 0.95, 0.99, 1].map((q) => at(a, q))); })";
 
-/// The figures of docs/SPECIFICATION.md.
+/// The figures of docs/VALIDATION.md.
 #[test]
 #[ignore = "measures: cargo test -p stackline-report page_speed -- --ignored --nocapture"]
 fn page_speed() {

@@ -1,4 +1,5 @@
-//! A serial line in virtual time: characters one behind another, each way at its own rate. It carries no packets and loses nothing.
+//! A serial line in virtual time: characters one behind another, each way at its own rate. It carries no packets and loses
+//! nothing; each write counts as one packet.
 
 use super::scene::SimulatedDisplayScene;
 use stackline_core::error::{Error, Result};
@@ -21,8 +22,8 @@ struct OneWay {
     bit_s: f64,
     delay: Duration,
     /// When the last character that was put on it has crossed it.
-    free: Instant,
-    did: PortCounters,
+    free_at: Instant,
+    counters: PortCounters,
 }
 
 impl Serial {
@@ -37,25 +38,25 @@ impl Serial {
 
     /// Puts characters on a way: when the last has left, and when it is there.
     pub(super) fn put(&mut self, way: usize, now: Instant, bytes: usize) -> (Instant, Instant) {
-        let crosses = self.takes(way, bytes);
+        let crosses = self.crossing_time(way, bytes);
         let way = &mut self.ways[way];
-        way.free = way.free.max(now) + crosses;
-        way.did.packets += 1;
-        way.did.bytes += bytes as u64;
-        way.did.busy = Duration(way.did.busy.0 + crosses.0);
-        (way.free, way.free + way.delay)
+        way.free_at = way.free_at.max(now) + crosses;
+        way.counters.packets += 1;
+        way.counters.bytes += bytes as u64;
+        way.counters.busy = Duration(way.counters.busy.0 + crosses.0);
+        (way.free_at, way.free_at + way.delay)
     }
 
     /// How long so many characters take.
-    pub(super) fn takes(&self, way: usize, bytes: usize) -> Duration {
+    pub(super) fn crossing_time(&self, way: usize, bytes: usize) -> Duration {
         Duration::from_seconds(bytes as f64 * self.bits / self.ways[way].bit_s)
     }
 
-    /// Enters what went over it among the counters of all ports.
-    pub(super) fn counted(&self, ports: &mut [PortCounters]) {
+    /// Replaces the counters of its two ports by what went over it.
+    pub(super) fn write_counters(&self, ports: &mut [PortCounters]) {
         for way in &self.ways {
             if let Some(port) = ports.get_mut(way.port) {
-                *port = way.did;
+                *port = way.counters;
             }
         }
     }
@@ -93,8 +94,8 @@ impl OneWay {
             port,
             bit_s,
             delay: link.delay,
-            free: Instant(0),
-            did: PortCounters::default(),
+            free_at: Instant(0),
+            counters: PortCounters::default(),
         })
     }
 }

@@ -236,7 +236,7 @@ impl DisplaySite {
     /// Enters what went over its serial line, if it has one, among the counters of all ports.
     pub(super) fn enter_line(&self, ports: &mut [PortCounters]) {
         if let DisplaySiteRoute::Line(line) = &self.route {
-            line.borrow().counted(ports);
+            line.borrow().write_counters(ports);
         }
     }
 

@@ -19,11 +19,13 @@ pub(crate) use replay::{NetworkWorld, Replay};
 
 pub(super) const AFTER: &str = "\
 Examples:
-  stackline blocks key                                    # once; copy the file to the other hosts
+  # once; copy the file to the other hosts
+  stackline blocks key
   stackline blocks master &
   stackline blocks serve --master 127.0.0.1:7480 --disk /data/a /data/b &
   stackline blocks load kansas terrain:8192x8192
-  stackline blocks get kansas                             # reads all of it and compares checksums
+  # reads all of it and compares checksums
+  stackline blocks get kansas
 
 docs/BLOCKS.md describes the commands, what is bounded, and the messages.";
 
@@ -100,11 +102,13 @@ pub(crate) struct MasterFlags {
 
 const AFTER_MASTER: &str = "\
 Examples:
-  stackline blocks master                                 # for this machine alone
-  stackline blocks master --listen 10.0.0.5:7480 --data /var/lib/stackline-blocks
+  # for this machine alone
+  stackline blocks master
+  stackline blocks master --listen 10.0.0.5:7480 --data \\
+      /var/lib/stackline-blocks
 
-Its address is the one line on stdout, printed when it listens; port 0 is a free one. It runs until
-Ctrl-C or TERM. Whoever reaches it may read; writing and joining need the key. Without a key it
+Its address is the one line on stdout, printed when it listens; port 0 is a free one. It runs until \
+Ctrl-C or TERM. Whoever reaches it may read; writing and joining need the key. Without a key it \
 serves what there is.";
 
 #[derive(Args, Debug)]
@@ -124,14 +128,16 @@ pub(crate) struct BlocksMaster {
 
 const AFTER_SERVE: &str = "\
 Examples:
-  stackline blocks serve --master 10.0.0.5:7480 --disk /data/a /data/b --listen 10.0.0.6:0
-  stackline blocks serve --disk /dev/nvme1n1 --direct --depth 32 --cache 4GiB --name rack1
+  stackline blocks serve --master 10.0.0.5:7480 --disk /data/a /data/b \\
+      --listen 10.0.0.6:0
+  stackline blocks serve --disk /dev/nvme1n1 --direct --depth 32 --cache 4GiB \\
+      --name rack1
 
-A disk is a directory (one file is made in it), a file, or a block device; nothing else on the
-machine can be read or written. After a restart a server has the same name and the same disks in the
-same order; new disks come behind. A disk belongs to the master that filled it: another one, or one that
-forgot what it gave out, is refused, unless --adopt takes the disk over. A disk that cannot be written is
-served read-only.";
+A disk is a directory (one file is made in it), a file, or a block device; nothing else on the \
+machine can be read or written. After a restart a server has the same name and the same disks in the \
+same order; new disks come behind. A disk belongs to the master that filled it: another one, or one \
+that forgot what it gave out, is refused, unless --adopt takes the disk over. A disk that cannot be \
+written is served read-only.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksServe {
@@ -178,12 +184,13 @@ pub(crate) struct BlocksServe {
 const AFTER_LOAD: &str = "\
 Examples:
   stackline blocks load backup big.tar
-  stackline blocks load photos ~/photos --replicas 2      # a directory; `get` restores it
+  # a directory; `get` restores it
+  stackline blocks load photos ~/photos --replicas 2
   stackline blocks load kansas kansas.tif --placement tiles
   stackline blocks load demo terrain:16384x16384:7        # width, height, seed
 
-A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each:
-made first in a file without a name in $TMPDIR, as large as the set. Several sources are loaded as a
+A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each: \
+made first in a file without a name in $TMPDIR, as large as the set. Several sources are loaded as a \
 directory is. A load that was ended goes on where it was when it is started again.";
 
 #[derive(Args, Clone, Debug)]
@@ -217,9 +224,11 @@ pub(crate) struct BlocksLoad {
 const AFTER_GET: &str = "\
 Examples:
   stackline blocks get backup -o big.tar
-  stackline blocks get photos -o restored                 # a directory that was loaded: made again
+  # a directory that was loaded: made again
+  stackline blocks get photos -o restored
   stackline blocks get kansas --tile 0/12/40 -o tile.png
-  stackline blocks get backup --blocks 0..999             # read and compared, not written";
+  # read and compared, not written
+  stackline blocks get backup --blocks 0..999";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGet {

@@ -4,7 +4,8 @@ use clap::{Args, ValueEnum};
 
 pub(super) const AFTER: &str = "\
 Examples:
-  stackline client c > stackline_events.h          # the whole client: include it, compile with -pthread
+  # the whole client: include it, compile with -pthread
+  stackline client c > stackline_events.h
   stackline client c --example > example.c
   cc -pthread -o example example.c && STACKLINE_EVENTS=text:app.log ./example
   stackline import app.log && stackline lifelines last

@@ -17,12 +17,17 @@ use std::time::Duration;
 
 pub(super) const AFTER: &str = "\
 Examples:
-  stackline display serve                    # prints the address of its page; open it
+  # prints the address of its page; open it
+  stackline display serve
   stackline display bench --to 127.0.0.1:7085
   stackline display bench --level pipelined,batched --picture vectors
-  stackline display bench --across lan.stackline --class terminal --draw 'pixel = 5 us'   # in virtual time
-  stackline display bench --across lan.stackline --level stop-and-wait --trials 1 --keep waits && stackline lifelines last
-  stackline display factors --across lan.stackline --draw 'pixel = 5 us' -f 'cpu of vax x 2' -f 'level = pipelined, batched'
+  # in virtual time
+  stackline display bench --across lan.stackline --class terminal --draw \\
+      'pixel = 5 us'
+  stackline display bench --across lan.stackline --level stop-and-wait \\
+      --trials 1 --keep waits && stackline lifelines last
+  stackline display factors --across lan.stackline --draw 'pixel = 5 us' -f \\
+      'cpu of vax x 2' -f 'level = pipelined, batched'
 
 docs/DISPLAY.md describes symbols, levels, the protocol, what is bounded.";
 

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 pub(super) const AFTER: &str = "\
 Examples:
   stackline run examples/first.stackline --trace
-  stackline lifelines 20260101-120000-first                    # a run, by name or directory
+  # a run, by name or directory
+  stackline lifelines 20260101-120000-first
   stackline lifelines RUN --by server --slowest 3
-  stackline lifelines RUN --unit 2 --bytes 48KiB               # events of other programs
+  # events of other programs
+  stackline lifelines RUN --unit 2 --bytes 48KiB
 
 Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
 

@@ -70,13 +70,13 @@ Examples:
   stackline net exec wan.stackline khons -- ping -c 3 udjat
   stackline net exec wan.stackline udjat -- python3 -m http.server 80
   stackline net exec wan.stackline khons -- bash
-  stackline net exec wan khons -- bash          # wan is up: made by `net up`, or by the above
+  # wan is up: made by `net up`, or by the above
+  stackline net exec wan khons -- bash
 
-Programs that name the same network share it. It exists as long as one of them runs; nothing is
-left when the last has ended, unless `stackline net up` keeps it. They run as you, with your files,
-the network's names in /etc/hosts and rights over their host's own network.
-Exit codes: the program's; 128+N when signal N ended it; 127 when there is no such program, 126 when
-it cannot be started.";
+Programs that name the same network share it. It exists as long as one of them runs; nothing is left \
+when the last has ended, unless `stackline net up` keeps it. They run as you, with your files, the \
+network's names in /etc/hosts and rights over their host's own network. Exit codes: the program's; \
+128+N when signal N ended it; 127 when there is no such program, 126 when it cannot be started.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetExec {
@@ -222,9 +222,10 @@ pub(crate) struct NetList {
 const AFTER_SET: &str = "\
 Examples:
   stackline net set wan khons-edge --rate '2 Mbit/s' --delay '80 ms'
-  stackline net set wan.stackline khons-edge --loss 'gilbert_elliott(1%, 25%)' --queue '32 KiB'
+  stackline net set wan.stackline khons-edge --loss 'gilbert_elliott(1%, 25%)' \\
+      --queue '32 KiB'
 
-The values are those of the language. The link changes in both directions; packets that wait already
+The values are those of the language. The link changes in both directions; packets that wait already \
 leave when they would have left, and paths stay as they are.";
 
 #[derive(Args, Debug)]

@@ -9,16 +9,19 @@ use std::path::PathBuf;
 pub(super) const AFTER: &str = "\
 Examples:
   stackline trace -- curl http://127.0.0.1:8080/            # a program here
-  stackline trace --on wan.stackline web -- nginx -g 'daemon off;' client -- curl http://web/
-                                                            # two on hosts of an emulated network
+  # two on hosts of an emulated network
+  stackline trace --on wan.stackline web -- nginx -g 'daemon off;' client -- \\
+      curl http://web/
   stackline trace here -- ./server here -- ./client         # two here
   stackline trace --pid 4242 --for 10s                      # one that runs
-  stackline trace --container web --for 10s                 # a container; --unit nginx.service, --cgroup PATH
+  # a container; --unit nginx.service, --cgroup PATH
+  stackline trace --container web --for 10s
   stackline lifelines last; stackline diagnose last; stackline open
 
-A host's name or `here` directly before `--` begins the next program. Programs are started in this order; those before the last are
-given time to listen. It ends with the last program, or with Ctrl-C; the others are then asked to end. docs/REAL.md says what is
-seen, what is not and what it costs.";
+A host's name or `here` directly before `--` begins the next program. Programs are started in this \
+order; those before the last are given time to listen. It ends with the last program, or with \
+Ctrl-C; the others are then asked to end. docs/REAL.md says what is seen, what is not and what it \
+costs.";
 
 #[derive(Args, Debug)]
 pub(crate) struct TraceFlags {

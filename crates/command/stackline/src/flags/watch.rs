@@ -10,12 +10,14 @@ use std::time::Duration;
 pub(super) const AFTER: &str = "\
 Examples:
   stackline watch                                       # live, until Ctrl-C
-  stackline watch --for 10s --tcp 5001 > events.log     # in NetLogger's text form
-  stackline watch --keep night --interval 1s            # a run for lifelines, report and query
+  # in NetLogger's text form
+  stackline watch --for 10s --tcp 5001 > events.log
+  # a run for lifelines, report and query
+  stackline watch --keep night --interval 1s
   STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
 
-Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE
-has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have
+Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE \
+has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have \
 STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
 
 #[derive(Args, Debug)]

@@ -1,10 +1,17 @@
-//! Every text of the language in README and LANGUAGE is right for the program itself, with the stacks it really has.
+//! Every text of the language in the documents is right for the program itself, with the stacks it really has.
 
 use crate::support::Place;
 
-const DOCUMENTS: [(&str, &str); 2] = [
+const DOCUMENTS: [(&str, &str); 6] = [
     ("README", include_str!("../../../../../README.md")),
     ("LANGUAGE", include_str!("../../../../../docs/LANGUAGE.md")),
+    ("TUTORIAL", include_str!("../../../../../docs/TUTORIAL.md")),
+    ("PAPERS", include_str!("../../../../../docs/PAPERS.md")),
+    ("CI", include_str!("../../../../../docs/CI.md")),
+    (
+        "COMING-FROM",
+        include_str!("../../../../../docs/COMING-FROM.md"),
+    ),
 ];
 
 /// The fenced blocks of a document with their language, empty for texts of ours.

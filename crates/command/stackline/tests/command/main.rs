@@ -41,6 +41,7 @@ mod network;
 mod one_side;
 mod other_tools;
 mod outputs;
+mod packaging;
 mod places;
 mod planted;
 mod predicted;

@@ -47,7 +47,7 @@ impl CoDel {
     ///
     /// `backlog_after_bytes` wait behind it; up to `mtu` bytes are no standing queue. If it was dropped, offer the next
     /// one at the same `now`.
-    pub fn drop_or_mark(
+    pub fn signals_congestion(
         &mut self,
         now: Instant,
         sojourn: Duration,
@@ -118,7 +118,7 @@ mod tests {
     const INTERVAL: Duration = Duration(100 * MS);
 
     fn standing(codel: &mut CoDel, ms: u64) -> bool {
-        codel.drop_or_mark(Instant(ms * MS), Duration(6 * MS), 10_000, 1500)
+        codel.signals_congestion(Instant(ms * MS), Duration(6 * MS), 10_000, 1500)
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
     fn one_packet_below_the_target_ends_it() {
         let mut codel = CoDel::new(TARGET, INTERVAL);
         assert!(!standing(&mut codel, 0));
-        assert!(!codel.drop_or_mark(Instant(99 * MS), Duration(5 * MS - 1), 10_000, 1500));
+        assert!(!codel.signals_congestion(Instant(99 * MS), Duration(5 * MS - 1), 10_000, 1500));
         assert!(!standing(&mut codel, 100), "the interval begins again");
         assert!(!standing(&mut codel, 199));
         assert!(standing(&mut codel, 200));
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn up_to_one_packet_behind_it_is_no_queue() {
         let mut codel = CoDel::new(TARGET, INTERVAL);
-        assert!((0..1000).all(|ms| !codel.drop_or_mark(
+        assert!((0..1000).all(|ms| !codel.signals_congestion(
             Instant(ms * MS),
             Duration(50 * MS),
             1500,
@@ -155,12 +155,12 @@ mod tests {
         let mut codel = CoDel::new(TARGET, INTERVAL);
         let first = (0..500).filter(|ms| standing(&mut codel, *ms)).count();
         assert_eq!(first, 7);
-        assert!(!codel.drop_or_mark(Instant(500 * MS), Duration::ZERO, 0, 1500));
+        assert!(!codel.signals_congestion(Instant(500 * MS), Duration::ZERO, 0, 1500));
         let dropped: Vec<u64> = (510..700).filter(|ms| standing(&mut codel, *ms)).collect();
         // The count went from 1 to 7, so it resumes at 6: 100 / sqrt(6) = 40.8 ms.
         assert_eq!(&dropped[..2], [610, 651]);
         // After 16 intervals the old rate no longer counts.
-        assert!(!codel.drop_or_mark(Instant(700 * MS), Duration::ZERO, 0, 1500));
+        assert!(!codel.signals_congestion(Instant(700 * MS), Duration::ZERO, 0, 1500));
         let dropped: Vec<u64> = (4000..4300)
             .filter(|ms| standing(&mut codel, *ms))
             .collect();
@@ -179,7 +179,7 @@ mod tests {
                 arrival += every;
             }
             while let Some((since, ..)) = queue.pop() {
-                if !codel.drop_or_mark(now, now - since, queue.bytes(), 1500) {
+                if !codel.signals_congestion(now, now - since, queue.bytes(), 1500) {
                     left.push(now - since);
                     break;
                 }
@@ -208,7 +208,7 @@ mod tests {
         }
         for slot in 0..100 {
             let (since, ..) = queue.pop().unwrap();
-            assert!(!codel.drop_or_mark(
+            assert!(!codel.signals_congestion(
                 Instant(slot * MS),
                 Instant(slot * MS) - since,
                 queue.bytes(),

@@ -101,12 +101,12 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Takes the next item. One that CoDel wants dropped or marked goes to `to_drop`, which returns it marked, or keeps
+    /// Takes the next item. One that CoDel wants dropped or marked goes to `marked_or_dropped`, which returns it marked, or keeps
     /// it, and the next one follows.
     pub fn pop(
         &mut self,
         now: Instant,
-        mut to_drop: impl FnMut(T, DisciplineVerdict) -> Option<T>,
+        mut marked_or_dropped: impl FnMut(T, DisciplineVerdict) -> Option<T>,
     ) -> Option<T> {
         loop {
             let from_new = !self.new.is_empty();
@@ -123,7 +123,7 @@ impl<T> FqCoDel<T> {
                 self.old.push_back(at);
                 continue;
             }
-            if let Some((bytes, item)) = self.head(at, now, &mut to_drop) {
+            if let Some((bytes, item)) = self.head(at, now, &mut marked_or_dropped) {
                 let spent = i64::try_from(bytes).unwrap_or(i64::MAX);
                 let queue = &mut self.queues[at as usize];
                 queue.deficit = queue.deficit.saturating_sub(spent);
@@ -176,7 +176,7 @@ impl<T> FqCoDel<T> {
         &mut self,
         at: u32,
         now: Instant,
-        to_drop: &mut impl FnMut(T, DisciplineVerdict) -> Option<T>,
+        marked_or_dropped: &mut impl FnMut(T, DisciplineVerdict) -> Option<T>,
     ) -> Option<(u64, T)> {
         let queue = &mut self.queues[at as usize];
         while let Some((since, bytes, item)) = queue.waiting.pop() {
@@ -185,11 +185,11 @@ impl<T> FqCoDel<T> {
             let sojourn = now.since(since);
             if !queue
                 .codel
-                .drop_or_mark(now, sojourn, queue.waiting.bytes(), self.mtu)
+                .signals_congestion(now, sojourn, queue.waiting.bytes(), self.mtu)
             {
                 return Some((bytes, item));
             }
-            if let Some(item) = to_drop(item, DisciplineVerdict { bytes, sojourn }) {
+            if let Some(item) = marked_or_dropped(item, DisciplineVerdict { bytes, sojourn }) {
                 return Some((bytes, item));
             }
         }

@@ -39,17 +39,17 @@ impl Red {
 
     /// The decision about a packet that finds so many bytes in the queue.
     ///
-    /// `idle_since`: since when the link has been idle, if it is: the average falls as if packets of `typical_ns` had
+    /// `idle_since`: since when the link has been idle, if it is: the average falls as if packets of `full_packet_ns` had
     /// left in that time.
     pub fn admit(
         &mut self,
         now: Instant,
         backlog_bytes: u64,
         idle_since: Option<Instant>,
-        typical_ns: u64,
+        full_packet_ns: u64,
     ) -> Admission {
         match idle_since {
-            Some(since) => self.rest(now.since(since).0, typical_ns),
+            Some(since) => self.rest(now.since(since).0, full_packet_ns),
             None => self.average += self.weight * (backlog_bytes as f64 - self.average),
         }
         if self.average < self.min {
@@ -70,8 +70,8 @@ impl Red {
     }
 
     /// Lowers the average for packets that could have left an empty queue.
-    fn rest(&mut self, idle_ns: u64, typical_ns: u64) {
-        let packets = idle_ns as f64 / typical_ns.max(1) as f64;
+    fn rest(&mut self, idle_ns: u64, full_packet_ns: u64) {
+        let packets = idle_ns as f64 / full_packet_ns.max(1) as f64;
         self.average *= libm::pow(1.0 - self.weight, packets);
     }
 

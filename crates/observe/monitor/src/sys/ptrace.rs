@@ -4,25 +4,48 @@ use nix::unistd::Pid;
 use stackline_os::bpf::{BpfJump, BpfProgram, BpfStep, BpfWidth};
 use std::io;
 
+/// What the kernel says of a thread that stopped at a system call: `struct ptrace_syscall_info` of ptrace(2) as words of 8 bytes. Byte 0
+/// says where it stopped; from byte 24 on stand number and arguments, or the result. Not every C library has its definition.
+struct SyscallStop([u64; 11]);
+
+impl SyscallStop {
+    const GET: libc::c_uint = 0x420e;
+    const AT_EXIT: u8 = 2;
+    const AT_FILTER: u8 = 3;
+    /// Where the part begins that depends on where it stopped.
+    const PART: usize = 3;
+
+    fn read(thread: Pid) -> Option<Self> {
+        let mut words = [0; 11];
+        let size = size_of_val(&words);
+        // SAFETY: the kernel writes at most `size` bytes into the words, which are this function's.
+        let length = unsafe {
+            libc::ptrace(
+                Self::GET as _,
+                thread.as_raw(),
+                size,
+                (&raw mut words).cast::<libc::c_void>(),
+            )
+        };
+        (length > 0).then_some(Self(words))
+    }
+
+    fn is_at(&self, place: u8) -> bool {
+        self.0[0].to_ne_bytes()[0] == place
+    }
+}
+
 /// The system call at whose entry a thread was stopped by its filter: number and arguments.
 pub(crate) fn read_call_entry(thread: Pid) -> Option<(i64, [u64; 6])> {
-    let info = nix::sys::ptrace::syscall_info(thread).ok()?;
-    if info.op != libc::PTRACE_SYSCALL_INFO_SECCOMP {
-        return None;
-    }
-    // SAFETY: the kernel filled this part of the union, since `op` says so.
-    let call = unsafe { info.u.seccomp };
-    Some((call.nr.cast_signed(), call.args))
+    let stop = SyscallStop::read(thread).filter(|stop| stop.is_at(SyscallStop::AT_FILTER))?;
+    let (number, arguments) = stop.0[SyscallStop::PART..].split_first()?;
+    Some((number.cast_signed(), *arguments.first_chunk()?))
 }
 
 /// What the system call returns at whose end a thread was stopped.
 pub(crate) fn read_call_result(thread: Pid) -> Option<i64> {
-    let info = nix::sys::ptrace::syscall_info(thread).ok()?;
-    if info.op != libc::PTRACE_SYSCALL_INFO_EXIT {
-        return None;
-    }
-    // SAFETY: the kernel filled this part of the union, since `op` says so.
-    Some(unsafe { info.u.exit.sval })
+    let stop = SyscallStop::read(thread).filter(|stop| stop.is_at(SyscallStop::AT_EXIT))?;
+    Some(stop.0[SyscallStop::PART].cast_signed())
 }
 
 /// Waits until a thread that is traced stops or ends: which, and its status as the kernel gives it. `nix` knows no status with a
@@ -48,7 +71,7 @@ pub(crate) fn go_on(thread: Pid, signal: libc::c_int) {
 pub(crate) fn listen(thread: Pid) {
     const LISTEN: libc::c_uint = 0x4208;
     // SAFETY: the call takes no pointer of this process; a thread that is gone is an error and nothing else.
-    unsafe { libc::ptrace(LISTEN, thread.as_raw(), 0, 0) };
+    unsafe { libc::ptrace(LISTEN as _, thread.as_raw(), 0, 0) };
 }
 
 /// From now on this thread, and whatever it starts, stops at those system calls, where somebody traces it; where nobody does, they

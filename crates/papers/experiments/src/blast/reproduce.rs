@@ -1,4 +1,4 @@
-//! The paper made again. A line is built with what was printed and what the formulas give; the columns `here` and
+//! Zwaenepoel (1985) made again. A line is built with what was printed and what the formulas give; the columns `here` and
 //! `simulated` are filled in afterwards.
 
 use super::case::Hosts;

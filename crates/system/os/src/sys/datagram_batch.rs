@@ -136,7 +136,7 @@ pub fn receive_joined(
     message.msg_iov = &raw mut vector;
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = control.0.len();
+    message.msg_controllen = control.0.len() as _;
     let flags = flags.bits().cast_signed();
     // SAFETY: the header points at live buffers of the lengths given.
     let got = length(unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) })?;

@@ -7,10 +7,12 @@ use nix::libc;
 pub fn keep_from_programs() {
     // SAFETY: it changes a flag of descriptors and touches no memory. Kernels before 5.11 refuse it.
     if unsafe {
-        libc::close_range(
+        // By its number: not every C library has it.
+        libc::syscall(
+            libc::SYS_close_range,
             3,
             libc::c_uint::MAX,
-            libc::CLOSE_RANGE_CLOEXEC as libc::c_int,
+            libc::CLOSE_RANGE_CLOEXEC,
         )
     } == 0
     {

@@ -43,7 +43,7 @@ pub fn receive_frames<'a>(
         header.msg_hdr.msg_iov = vector.as_mut_ptr();
         header.msg_hdr.msg_iovlen = 2;
         header.msg_hdr.msg_control = control.as_mut_ptr().cast();
-        header.msg_hdr.msg_controllen = size_of::<StampControlBuffer>();
+        header.msg_hdr.msg_controllen = size_of::<StampControlBuffer>() as _;
         count += 1;
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;

@@ -2,6 +2,7 @@
 
 /// Blocks from this size on are maps of their own: their pages cost nothing until they are touched and go back when they
 /// are freed. Left alone, glibc raises the bound with the first block freed and then clears and keeps every later one.
+#[cfg(target_env = "gnu")]
 const OWN_MAP: libc::c_int = 64 << 10;
 
 /// Holds for this process from now on: what one step of it freed is not kept beside what the next step takes.

@@ -137,7 +137,7 @@ impl<'m> MessageWriter<'_, 'm> {
         let mut message: libc::mmsghdr = unsafe { zeroed() };
         let header = &mut message.msg_hdr;
         header.msg_iov = &raw mut self.batch.vectors[self.from];
-        header.msg_iovlen = parts;
+        header.msg_iovlen = parts as _;
         if let Some(to) = self.to {
             header.msg_name = to.as_ptr().cast_mut().cast();
             header.msg_namelen = to.len();
@@ -147,11 +147,11 @@ impl<'m> MessageWriter<'_, 'm> {
             let size = size_of::<u16>() as u32;
             // SAFETY: the control buffer is aligned and as large as one header with a u16 (24 bytes), which is written here.
             unsafe {
-                header.msg_controllen = libc::CMSG_SPACE(size) as usize;
+                header.msg_controllen = libc::CMSG_SPACE(size) as _;
                 let first = libc::CMSG_FIRSTHDR(std::ptr::from_ref(header));
                 (*first).cmsg_level = libc::SOL_UDP;
                 (*first).cmsg_type = libc::UDP_SEGMENT;
-                (*first).cmsg_len = libc::CMSG_LEN(size) as usize;
+                (*first).cmsg_len = libc::CMSG_LEN(size) as _;
                 libc::CMSG_DATA(first)
                     .cast::<u16>()
                     .write_unaligned(segment);

@@ -141,7 +141,7 @@ pub fn interface_name(socket: BorrowedFd<'_>, index: u32) -> io::Result<String> 
     let name: Vec<u8> = request
         .ifr_name
         .iter()
-        .map(|c| c.cast_unsigned())
+        .flat_map(|c| c.to_ne_bytes())
         .take_while(|byte| *byte != 0)
         .collect();
     Ok(String::from_utf8_lossy(&name).into_owned())

@@ -262,9 +262,9 @@ impl UdpReceiveBuffers {
         // SAFETY: mmsghdr is plain data, for which all bytes zero is a value.
         let mut message: libc::mmsghdr = unsafe { zeroed() };
         message.msg_hdr.msg_iov = &raw mut self.vectors[from];
-        message.msg_hdr.msg_iovlen = n;
+        message.msg_hdr.msg_iovlen = n as _;
         message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_hdr.msg_controllen = control.0.len();
+        message.msg_hdr.msg_controllen = control.0.len() as _;
         if let Some(name) = &mut self.name {
             message.msg_hdr.msg_name = (&raw mut *name).cast();
             message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;

@@ -69,7 +69,7 @@ pub fn zerocopy_completions(fd: BorrowedFd<'_>) -> io::Result<Option<(u32, bool)
     // SAFETY: msghdr is plain data, for which all bytes zero is a value.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = control.0.len();
+    message.msg_controllen = control.0.len() as _;
     // SAFETY: the header points at a live control buffer of the length given and at no data.
     let got = unsafe {
         libc::recvmsg(

@@ -93,7 +93,7 @@ pub fn make_interruptible() -> io::Result<()> {
 pub fn interrupt<T>(thread: &JoinHandle<T>) {
     let id: RawPthread = thread.as_pthread_t();
     // SAFETY: the handle is not joined, so the id is still that of our thread.
-    unsafe { libc::pthread_kill(id, libc::SIGUSR1) };
+    unsafe { libc::pthread_kill(id as _, libc::SIGUSR1) };
 }
 
 /// Sets the calling thread's nice value.
@@ -115,7 +115,14 @@ pub fn spawn_with_own_file_table<T: Send + 'static>(
     builder.spawn(move || {
         // SAFETY: the table is unshared first, so what is closed stays open for every other thread; this one has just begun and
         // has opened nothing yet.
-        unsafe { libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_UNSHARE as i32) };
+        unsafe {
+            libc::syscall(
+                libc::SYS_close_range,
+                3,
+                u32::MAX,
+                libc::CLOSE_RANGE_UNSHARE,
+            )
+        };
         work()
     })
 }

@@ -1,19 +1,19 @@
-//! Clocks of hosts as far as they are known by now, and the queries that compare them with the coordinator's.
+//! Clocks of hosts as far as they are known by now, and when they are compared with the coordinator's next. `mailbox` sends the queries.
 
 use stackline_core::clock_offset::Offset;
 use stackline_core::trace_index::{ClockCorrection, ClockExchange};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often clocks are compared during a run, at most: after a minute, whenever another 64th of the run has gone by.
+/// At least so long between two comparisons, and at least 1 / `LEAST_PARTS_OF_RUN` of the run so far.
 pub(super) const EVERY: Duration = Duration::from_secs(1);
-pub(super) const ENOUGH: u32 = 64;
+pub(super) const LEAST_PARTS_OF_RUN: u32 = 64;
 
 /// A host's clock, as far as it is known by now.
 #[derive(Debug, Default)]
 pub(super) struct AgentHostClock {
-    /// It is the coordinator's own; how far readings of it may be apart, ns.
-    pub(super) same: Option<u64>,
+    /// Where it is the coordinator's own clock: how far readings of it may be apart, ns.
+    pub(super) shared_clock_error_ns: Option<u64>,
     offset: Offset,
     /// Exchanges since the last report.
     fresh: Vec<ClockExchange>,
@@ -33,7 +33,7 @@ impl AgentHostClock {
     /// The coordinator's own; how far readings of it may be apart, ns.
     pub(super) fn same(error_ns: u64) -> Self {
         Self {
-            same: Some(error_ns),
+            shared_clock_error_ns: Some(error_ns),
             ..Self::default()
         }
     }
@@ -47,7 +47,7 @@ impl AgentHostClock {
 
     /// The clock as it is reported: `read` is what the agent reported of its kernel, and how far its stamps may be off.
     pub(super) fn report(&mut self, read: &ClockCorrection) -> ClockCorrection {
-        let clock = match self.same {
+        let clock = match self.shared_clock_error_ns {
             Some(error_ns) => ClockCorrection {
                 error_ns: Some(error_ns),
                 ..ClockCorrection::default()

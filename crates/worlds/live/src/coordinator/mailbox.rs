@@ -1,7 +1,7 @@
 //! The agents and the one mailbox they all write to: messages are sent, received, and waited for; clock queries of a traced run are answered
 //! among them.
 
-use super::clocks::{AgentHostClock, ENOUGH, EVERY, RunningClockQueries};
+use super::clocks::{AgentHostClock, EVERY, LEAST_PARTS_OF_RUN, RunningClockQueries};
 use super::silence_limits;
 use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
@@ -186,7 +186,7 @@ impl Coordinator<'_> {
         if now < *next {
             return Ok(());
         }
-        *next = now + EVERY.max((now - *begun) / ENOUGH);
+        *next = now + EVERY.max((now - *begun) / LEAST_PARTS_OF_RUN);
         for host in self.asking.hosts.clone() {
             if !self.asking.open.contains_key(&host) {
                 self.asking.open.insert(host.clone(), events::now_ns());

@@ -90,7 +90,7 @@ impl Coordinator<'_> {
     pub fn same_clock(&self) -> Option<&str> {
         self.clocks
             .iter()
-            .find(|(_, clock)| clock.same.is_some())
+            .find(|(_, clock)| clock.shared_clock_error_ns.is_some())
             .map(|(name, _)| shown(name))
     }
 
@@ -202,7 +202,7 @@ impl Coordinator<'_> {
             if self
                 .clocks
                 .get(&host)
-                .is_some_and(|clock| clock.same.is_some())
+                .is_some_and(|clock| clock.shared_clock_error_ns.is_some())
             {
                 continue;
             }
@@ -225,7 +225,7 @@ impl Coordinator<'_> {
         let other = |host: &String| {
             self.clocks
                 .get(host)
-                .is_some_and(|clock| clock.same.is_none())
+                .is_some_and(|clock| clock.shared_clock_error_ns.is_none())
         };
         self.asking.hosts = hosts_of_run(scheduled).into_iter().filter(other).collect();
         self.asking.times = Some((now, now + EVERY));

@@ -1,4 +1,5 @@
-//! What can be known of a TCP connection from the segments that pass its end: retransmissions, round trip times, bytes.
+//! What is reported of a smoltcp connection, from the segments that pass its end: retransmissions, round trip times, bytes. The
+//! stack `tcp` takes the header's fields alone.
 //!
 //! smoltcp keeps its own estimates to itself; these are made as Linux makes them (RFC 6298, Karn's rule), in ns.
 
@@ -45,8 +46,9 @@ impl SimTcpHeaderFields {
 /// One end's view of its segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SimSegmentTracker {
-    /// Behind the last byte ever sent; the first byte not acknowledged.
+    /// Behind the last byte ever sent.
     sent: u32,
+    /// The first byte that is not acknowledged.
     unacknowledged: u32,
     begun: bool,
     /// The segment being timed: its end and when it left.

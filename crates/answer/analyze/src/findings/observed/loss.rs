@@ -16,11 +16,11 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// Less is usual; of so little it takes some, as probes of a closed window are sent again too.
-const LITTLE: f64 = 0.001;
-const SOME: f64 = 5.0;
-/// This is much, of however few.
-const MUCH: f64 = 0.01;
+/// Below this share of segments sent again, losses are usual.
+const LEAST_RATE: f64 = 0.001;
+/// Between that and [`ENOUGH_RATE`] it takes so many segments: probes of a closed window are sent again too.
+const FEWEST_SEGMENTS: f64 = 5.0;
+const ENOUGH_RATE: f64 = 0.01;
 /// Types of packets of QUIC.
 const PACKET_TYPES: [&str; 4] = ["1RTT", "0RTT", "handshake", "initial"];
 /// The data of a segment, where it is not known.
@@ -152,7 +152,7 @@ fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
     let again = one.again as f64;
     let rate = again / (one.bytes as f64 / one.segment + again).max(1.0);
     let trips = again * one.round_trip_ns as f64 / one.time_ns.max(1.0);
-    (rate >= MUCH || again >= SOME && rate >= LITTLE).then(|| {
+    (rate >= ENOUGH_RATE || again >= FEWEST_SEGMENTS && rate >= LEAST_RATE).then(|| {
         let (from, to) = one.ends;
         let segments = counted(one.again, "segment");
         let were = if one.again == 1 { "was" } else { "were" };

@@ -144,7 +144,7 @@ impl DisplaySite {
             DisplaySiteRoute::Line(line) => {
                 let ((left, there), kept) = {
                     let mut line = line.borrow_mut();
-                    (line.put(0, self.now(), length), line.takes(0, TTY))
+                    (line.put(0, self.now(), length), line.crossing_time(0, TTY))
                 };
                 self.cross_line(there, requests);
                 // The driver keeps so much.

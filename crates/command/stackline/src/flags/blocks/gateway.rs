@@ -6,11 +6,15 @@ use std::net::SocketAddr;
 pub(super) const AFTER: &str = "\
 Examples:
   stackline blocks gateway --master 10.0.0.5:7480
-  curl -D - -o block http://127.0.0.1:7481/map/17          # a block, and where its time went
-  curl -r 1000000-1999999 http://127.0.0.1:7481/map        # a range of the whole set
-  xdg-open http://127.0.0.1:7481/map/view                  # a picture, to pan and zoom
+  # a block, and where its time went
+  curl -D - -o block http://127.0.0.1:7481/map/17
+  # a range of the whole set
+  curl -r 1000000-1999999 http://127.0.0.1:7481/map
+  # a picture, to pan and zoom
+  xdg-open http://127.0.0.1:7481/map/view
 
-It only reads, and whoever can reach it may; web pages of others too. Paths, headers, limits: docs/GATEWAY.md.";
+It only reads, and whoever can reach it may; web pages of others too. Paths, headers, limits: \
+docs/GATEWAY.md.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGateway {

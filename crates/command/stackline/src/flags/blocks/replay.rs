@@ -15,15 +15,19 @@ use std::time::Duration;
 
 pub(crate) const AFTER: &str = "\
 Examples:
-  stackline blocks replay kansas                                 # a viewer flies over a picture that was loaded
-  stackline blocks replay kansas --path pan --for 30s --transport rtp --age 200ms
+  # a viewer flies over a picture that was loaded
+  stackline blocks replay kansas
+  stackline blocks replay kansas --path pan --for 30s --transport rtp --age \\
+      200ms
   stackline blocks replay map --blocks 36 --random --interval 100ms
-  stackline blocks replay --across wan.stackline --in emulated   # starts all of it on the network's hosts
-  stackline blocks replay --across wan.stackline --in simulated --blocks 36 --disk 'bivalue(8 ms, 22 ms)'
+  # starts all of it on the network's hosts
+  stackline blocks replay --across wan.stackline --in emulated
+  stackline blocks replay --across wan.stackline --in simulated --blocks 36 \\
+      --disk 'bivalue(8 ms, 22 ms)'
 
-A list is sent at each interval, whatever became of the one before. With --across, the last host is the
-client, a host `master` the master (else it is with the client), and all others are disk servers.
-Each block's way is kept as a run: `stackline diagnose last`, `lifelines last`, `open`.";
+A list is sent at each interval, whatever became of the one before. With --across, the last host is \
+the client, a host `master` the master (else it is with the client), and all others are disk \
+servers. Each block's way is kept as a run: `stackline diagnose last`, `lifelines last`, `open`.";
 
 /// Where a session is replayed over a declared network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

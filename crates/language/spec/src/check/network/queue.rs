@@ -202,7 +202,7 @@ impl DisciplineSettings<'_> {
             .map(|setting| &setting.value)
     }
 
-    /// Where a pair of settings stands.
+    /// Where this setting stands, or the discipline's name if it is absent.
     fn span(&self, name: &str) -> TextSpan {
         self.get(name)
             .map_or(self.item.name.span, |value| value.span)

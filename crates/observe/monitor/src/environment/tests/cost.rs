@@ -1,4 +1,4 @@
-//! The cost of a snapshot of this host, in reads; what it takes of time is a promise of docs/SPECIFICATION.md and is measured there.
+//! The cost of a snapshot of this host, in reads; what it takes of time is a promise of docs/PROMISES.md and is measured there.
 
 use super::super::{EnvironmentSampler, difference, static_environment};
 

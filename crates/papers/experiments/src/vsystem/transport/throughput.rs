@@ -1,4 +1,4 @@
-//! Sections 7.2, 7.3 and 9.1: the best case, what timers do to it, and blocks of the client.
+//! Lantz, Nowicki and Theimer (1985), sections 7.2, 7.3 and 9.1: the best case, what timers do to it, and blocks of the client.
 
 use super::rows::{Is, VSystemPrintedFigure, row, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};

@@ -1,0 +1,126 @@
+//! `stackline help`: a command's help, all commands, or a chapter of the language in the width of a terminal.
+
+use crate::exit::{Error, Exit, Result};
+use crate::flags::{HelpFlags, all_commands, command_line};
+use crate::output;
+use stackline_report::manual_text;
+
+const LANGUAGE: &str = include_str!("../../../../docs/LANGUAGE.md");
+
+/// The chapters of the language: the word that is asked for, and the heading in the manual.
+const CHAPTERS: [(&str, &str); 17] = [
+    ("language", "The stackline language"),
+    ("specification", "1. A specification"),
+    ("sizes", "Sizes and counts"),
+    ("data", "Where data comes from and goes to"),
+    ("limits", "Limits, repetition, warm-up"),
+    ("composers", "Composers"),
+    ("clauses", "Clauses"),
+    ("timings", "Timings"),
+    ("sweeps", "Sweeps"),
+    ("hosts", "2. Hosts, networks, seed"),
+    ("networks", "Networks"),
+    ("tcp1995", "TCP of 1995"),
+    ("procedures", "3. Procedures: application types of your own"),
+    ("distributions", "4. Distributions"),
+    ("words", "5. Words, numbers, comments"),
+    ("grammar", "6. The grammar"),
+    ("bounds", "7. Bounds"),
+];
+
+/// Prints the help that was asked for.
+pub(crate) fn help(flags: &HelpFlags) -> Result {
+    let mut command = command_line();
+    let words: Vec<&str> = flags.words.iter().map(String::as_str).collect();
+    match words[..] {
+        [] => print_help(&mut command, false)?,
+        ["all"] => output::print(&all_commands(&command))?,
+        [word] if let Some(heading) = heading(word) => output::print(&chapter(word, heading))?,
+        _ => {
+            command.build();
+            let mut below = &mut command;
+            for word in &words {
+                below = below
+                    .find_subcommand_mut(word)
+                    .ok_or_else(|| unknown(&words.join(" ")))?;
+            }
+            print_help(below, true)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn print_help(command: &mut clap::Command, is_long: bool) -> Result<()> {
+    let text = if is_long {
+        command.render_long_help()
+    } else {
+        command.render_help()
+    };
+    output::print(&text.to_string())
+}
+
+fn heading(topic: &str) -> Option<&'static str> {
+    CHAPTERS
+        .iter()
+        .find(|(word, _)| *word == topic)
+        .map(|(_, heading)| *heading)
+}
+
+/// A chapter, and after the first one the words of the others.
+fn chapter(word: &str, heading: &str) -> String {
+    let text = manual_text::chapter(LANGUAGE, heading).unwrap_or_default();
+    if word == "language" {
+        format!("{text}\n{}", topics())
+    } else {
+        text
+    }
+}
+
+fn topics() -> String {
+    let rows = CHAPTERS
+        .iter()
+        .map(|(word, heading)| format!("  stackline help {word:<15}{heading}\n"));
+    format!("Chapters:\n{}", rows.collect::<String>())
+}
+
+fn unknown(words: &str) -> Error {
+    let topics: Vec<&str> = CHAPTERS.iter().map(|(word, _)| *word).collect();
+    Error::input(format!("`{words}` is neither a command nor a topic")).hint(format!(
+        "`stackline help all` lists the commands; topics are {}",
+        topics.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_chapter_of_the_language_has_a_word_and_fits_80_columns() {
+        let headings: Vec<&str> = LANGUAGE
+            .lines()
+            .filter(|line| line.starts_with('#') && line.contains("# "))
+            .map(|line| line.trim_start_matches('#').trim())
+            .collect();
+        let known: Vec<&str> = CHAPTERS.iter().map(|(_, heading)| *heading).collect();
+        assert_eq!(headings, known);
+        for (word, heading) in CHAPTERS {
+            let text = chapter(word, heading);
+            assert!(text.lines().count() > 3, "{word}");
+            for line in text.lines() {
+                assert!(
+                    line.chars().count() <= 80 || line.starts_with("    "),
+                    "{line}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_topic_hides_a_command() {
+        let command = command_line();
+        for (word, _) in CHAPTERS {
+            assert!(command.find_subcommand(word).is_none(), "{word}");
+        }
+    }
+}
