@@ -3,15 +3,18 @@
 //! Sockets are known by the kernel's address and belong to a connection by their two ends; what a program wrote and read is counted
 //! from the connection's first byte, so sockets that were there before have no place in their streams.
 
+mod connection_key;
 mod lookups;
+mod quic_connections;
 mod quic_datagrams;
 mod sockets;
 mod unknown;
 
 use crate::connection::{Passing, RequestConnection, TransferAccount};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use connection_key::{RequestConnectionEnds, RequestConnectionKey};
 use lookups::{AnsweredLookup, Lookup};
-use quic_datagrams::QuicConnections;
+use quic_connections::QuicConnections;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
 use stackline_dissect::left_out::Bound;
@@ -91,29 +94,8 @@ pub struct SegmentPassage {
     pub way: EventStreamDirection,
 }
 
-/// Who opened a connection and who was connected to.
-type RequestConnectionEnds = (SocketAddr, SocketAddr);
-
 /// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
 pub type ConnectionOrigin = (SocketAddr, SocketAddr, u32);
-
-/// A connection: its ends, whose loopback it is on, as every host has the same addresses there, and its number where others count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct RequestConnectionKey {
-    within: Option<usize>,
-    ends: RequestConnectionEnds,
-    flow: Option<u32>,
-}
-
-impl RequestConnectionKey {
-    fn new(host: usize, ends: RequestConnectionEnds) -> Self {
-        Self {
-            within: ends.0.ip().is_loopback().then_some(host),
-            ends,
-            flow: None,
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct SocketProgress {

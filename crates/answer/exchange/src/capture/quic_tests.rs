@@ -98,7 +98,7 @@ fn a_capture_of_quic_has_requests_with_its_secrets_and_an_account_without() {
     secrets.learn(&session.keys);
     for is_client in [true, false] {
         let capture = pcap(&session, is_client, plan.way_us);
-        let (lines, finished) = read(&[capture.clone()], Some(secrets.clone()));
+        let (lines, finished) = read(std::slice::from_ref(&capture), Some(secrets.clone()));
         let counted: Vec<(&str, u64)> = finished.requests.into_iter().collect();
         assert_eq!(counted, [("HTTP/3", 3), ("QUIC", 1)]);
         assert_eq!(
@@ -113,7 +113,7 @@ fn a_capture_of_quic_has_requests_with_its_secrets_and_an_account_without() {
             "{:?}",
             finished.mistakes[0].first
         );
-        let (lines, finished) = read(&[capture], None);
+        let (lines, finished) = read(std::slice::from_ref(&capture), None);
         assert_eq!(of(&lines, "REQUEST").len(), 1);
         assert_eq!(finished.unknown.sealed_quic, 1);
         let account = of(&lines, "QUIC_CONNECTION");

@@ -24,7 +24,7 @@ struct OpenStream {
 /// What is spoken on streams.
 #[derive(Debug)]
 enum StreamProtocol {
-    Http3(Http3),
+    Http3(Box<Http3>),
     Calls(StreamCalls),
 }
 
@@ -78,7 +78,7 @@ impl QuicStreams {
     /// Of a connection that speaks that within (ALPN).
     pub(super) fn new(protocol: &[u8]) -> Self {
         let protocol = match protocol {
-            [b'h', b'3', ..] => StreamProtocol::Http3(Http3::default()),
+            [b'h', b'3', ..] => StreamProtocol::Http3(Box::default()),
             other => StreamProtocol::Calls(StreamCalls::new(other == b"doq")),
         };
         Self {

@@ -1,13 +1,14 @@
 //! Datagrams of QUIC, given to the connections that they belong to: by their two ends, or by an id where an end has moved.
 
-use super::{Builder, OfDatagram, PacketPassage, RequestConnectionEnds, RequestConnectionKey};
+use super::connection_key::{RequestConnectionEnds, RequestConnectionKey};
+use super::quic_connections::{QuicConnections, TrackedConnection};
+use super::{Builder, OfDatagram, PacketPassage};
 use crate::exchange::ExchangeEnd;
 use crate::quic_connection::{DatagramPassage, QuicAccount, QuicConnection};
 use stackline_dissect::left_out::Bound;
 use stackline_dissect::quic::dissector::QuicDissector;
 use stackline_dissect::segment::DissectedDatagram;
 use stackline_events::unit_ids::EventStreamDirection;
-use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 /// Connections that are distinguished; of more the one that was idle longest goes first.
@@ -16,28 +17,6 @@ const MOST_CONNECTIONS: usize = Bound::QuicConnections.most();
 const MOST_IDS: usize = 64;
 /// A connection that was closed is forgotten after this.
 const LINGERS_NS: u64 = 2_000_000_000;
-
-/// All connections of QUIC.
-#[derive(Debug, Default)]
-pub(super) struct QuicConnections {
-    connections: HashMap<RequestConnectionKey, TrackedConnection>,
-    /// Where ends have moved to, and the connection that this is.
-    moved: HashMap<RequestConnectionKey, RequestConnectionKey>,
-    /// Who may be written to with an id: the end of which connection.
-    by_id: HashMap<Vec<u8>, (RequestConnectionKey, EventStreamDirection)>,
-    /// How long ids are.
-    lengths: BTreeSet<usize>,
-    accounts: Vec<QuicAccount>,
-    pub(super) sealed: u64,
-    pub(super) unopened: u64,
-    pub(super) one_way: u64,
-}
-
-#[derive(Debug)]
-struct TrackedConnection {
-    connection: QuicConnection,
-    ids: Vec<Vec<u8>>,
-}
 
 impl Builder {
     /// A datagram that may be of QUIC, at a host's door; whether it is.
