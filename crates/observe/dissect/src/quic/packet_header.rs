@@ -6,6 +6,9 @@ use crate::conversation::varint;
 /// Bytes of a connection's id, at most.
 pub(super) const LONGEST_ID: usize = 20;
 
+/// Bytes of a packet with a short header, at least: what hides its number reaches so far (RFC 9001, 5.4.2).
+const SHORTEST: usize = 21;
+
 /// A version whose packets can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuicVersion {
@@ -84,8 +87,9 @@ pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>>
     let first = *all.first()?;
     if first & 0x80 == 0 {
         *datagram = &[];
-        // The bit behind the first may be anything (RFC 9287).
-        return Some(QuicPacket::Short(all));
+        // The bit behind the first may be anything (RFC 9287); zeros fill a datagram up.
+        let is_packet = all.len() >= SHORTEST && all.iter().any(|byte| *byte != 0);
+        return is_packet.then_some(QuicPacket::Short(all));
     }
     *datagram = &[];
     let mut rest = &all[1..];

@@ -75,6 +75,14 @@ fn hellos_of_the_standards_are_read() {
 }
 
 #[test]
+fn what_fills_a_datagram_up_is_no_packet() {
+    let answer = [hex(ANSWERS[0][0]), vec![0; 1065]].concat();
+    let (dissector, found) = fed(&[(THERE, first(0)), (BACK, answer)]);
+    let is_data = |event: &QuicEvent| matches!(event, QuicEvent::Data { .. });
+    assert!(!found.iter().any(is_data) && !dissector.is_sealed());
+}
+
+#[test]
 fn a_retry_is_one_if_it_proves_itself() {
     for (number, [_, retry]) in ANSWERS.into_iter().enumerate() {
         let retry = hex(retry);
