@@ -23,7 +23,9 @@ use roles::{EventClass, KeywordRole};
 use services::{FlowServices, ServiceNumber};
 use stackline_core::trace_index::{ClockCorrection, Index};
 use stackline_events::EventTable;
+use stackline_events::EventValue;
 use stackline_events::catalogue::Layer;
+use stackline_events::catalogue::block_rows::{FROM_DISK, FROM_MEMORY, SOURCE_FIELD};
 use stackline_events::table::EventColumn;
 use stackline_events::unit_ids;
 
@@ -77,7 +79,15 @@ pub fn lifelines(
 /// Which data fields of events are read: all that [`Assembler::add`] looks at.
 #[must_use]
 pub fn fields(options: &LifelineOptions) -> Vec<usize> {
-    vec![UNIT, STREAM, OFFSET, BYTES, PLACE, options.unit_field]
+    vec![
+        UNIT,
+        STREAM,
+        OFFSET,
+        BYTES,
+        PLACE,
+        SOURCE_FIELD,
+        options.unit_field,
+    ]
 }
 
 const UNIT: usize = 0;
@@ -113,6 +123,8 @@ pub struct Assembler<'i> {
     traces: Vec<(u32, u32)>,
     /// Units of the application's own events, by number of their ids.
     own: Vec<bool>,
+    /// Of which units an event says whether they were in a server's memory, by number of their ids.
+    in_memory: Vec<Option<bool>>,
     until_ns: u64,
     rows: bool,
 }
@@ -165,6 +177,7 @@ impl<'i> Assembler<'i> {
             parents: Vec::new(),
             traces: Vec::new(),
             own: Vec::new(),
+            in_memory: Vec::new(),
             until_ns: 0,
             rows: true,
         }
@@ -294,6 +307,9 @@ impl<'i> Assembler<'i> {
         if id == NO_ID || range.is_some() && role.carries_bytes() {
             return;
         }
+        if role.says_source {
+            self.note_source(id, table.value(row, SOURCE_FIELD));
+        }
         if role.layer == Some(Layer::Application) {
             self.own.resize(self.own.len().max(id as usize + 1), false);
             self.own[id as usize] = true;
@@ -302,6 +318,18 @@ impl<'i> Assembler<'i> {
             }
         }
         self.met.push(id, point, at_ns, self.rows.then_some(number));
+    }
+
+    /// What a block's message says of where it came from.
+    fn note_source(&mut self, id: u32, said: EventValue<'_>) {
+        let in_memory = match said {
+            EventValue::Text(FROM_MEMORY) => true,
+            EventValue::Text(FROM_DISK) => false,
+            _ => return,
+        };
+        let known = self.in_memory.len().max(id as usize + 1);
+        self.in_memory.resize(known, None);
+        self.in_memory[id as usize] = Some(in_memory);
     }
 
     fn owns(&mut self, role: KeywordRole, range: UnitByteRange, id: u32) {

@@ -1,5 +1,6 @@
 //! One run against another: the ratio of their means with its 95 % interval, and a verdict that claims no more.
 
+use crate::core_sharing::unlike_placement;
 use crate::statistics::{SampleStatistics, t_quantile, to_f64};
 use crate::summary::{RunMetric, Summary};
 use serde::Serialize;
@@ -106,6 +107,8 @@ pub struct MeasurementComparison {
     pub pairing: Pairing,
     /// What both measured.
     pub metrics: Vec<MetricComparison>,
+    /// How their ends shared cores, where not alike.
+    pub unlike_placement: Option<String>,
     /// What else was different, or may have been, that no interval covers.
     pub caveats: Vec<String>,
 }
@@ -143,16 +146,28 @@ pub fn compare_stacks(summaries: &[Summary]) -> Vec<MeasurementComparison> {
     let mut firsts: BTreeMap<(String, Option<usize>), &Summary> = BTreeMap::new();
     let measured = summaries.iter().filter(|summary| !summary.background);
     let others = measured.filter_map(|summary| {
-        let apart = (
-            summary
-                .text
-                .replacen(&format!("over {}", summary.stack), "", 1),
-            summary.part_index,
-        );
-        let first = *firsts.entry(apart).or_insert(summary);
+        let first = *firsts.entry(apart_from_stack(summary)).or_insert(summary);
         (first.stack != summary.stack).then(|| pair(first, summary, Pairing::Position))
     });
     others.collect()
+}
+
+/// The measured summaries that differ in nothing but the stack, together; those without another stack stand alone.
+#[must_use]
+pub fn rows_by_measurement(summaries: &[Summary]) -> Vec<Vec<&Summary>> {
+    let mut rows: BTreeMap<(String, Option<usize>), Vec<&Summary>> = BTreeMap::new();
+    for summary in summaries.iter().filter(|summary| !summary.background) {
+        rows.entry(apart_from_stack(summary))
+            .or_default()
+            .push(summary);
+    }
+    rows.into_values().collect()
+}
+
+/// What is measured, whatever the stack.
+fn apart_from_stack(summary: &Summary) -> (String, Option<usize>) {
+    let stack = format!("over {}", summary.stack);
+    (summary.text.replacen(&stack, "", 1), summary.part_index)
 }
 
 /// Takes the first with the same label out of `from`.
@@ -167,6 +182,7 @@ fn alone(a: Option<&Summary>, b: Option<&Summary>) -> MeasurementComparison {
         b: b.map(Label::of),
         pairing: Pairing::Alone,
         metrics: vec![],
+        unlike_placement: None,
         caveats: vec![],
     }
 }
@@ -179,6 +195,7 @@ fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> MeasurementComparison {
         b: Some(Label::of(b)),
         pairing,
         metrics,
+        unlike_placement: unlike_placement(a.core_sharing, b.core_sharing),
         caveats: caveats(a, b),
     }
 }
@@ -485,6 +502,23 @@ mod tests {
                 "initiator: congestion cubic -> bbr"
             ]
         );
+    }
+
+    #[test]
+    fn unlike_placement_is_said_whatever_the_verdict() {
+        use crate::CoreSharing::{self, Changing, CoreEach, OneCore};
+        let with = |core_sharing: Option<CoreSharing>| Summary {
+            core_sharing,
+            ..summary("x", "tcp")
+        };
+        let unlike = |a, b| compare(&[with(a)], &[with(b)]).remove(0).unlike_placement;
+        assert_eq!(unlike(Some(OneCore), Some(OneCore)), None);
+        assert_eq!(unlike(Some(CoreEach), None), None, "between machines");
+        assert_eq!(
+            unlike(Some(OneCore), Some(CoreEach)).unwrap(),
+            "unlike placement: A had both ends on one core, B a core for each end, which changes a time as much as a stack does"
+        );
+        assert!(unlike(Some(Changing), Some(Changing)).is_some());
     }
 
     #[test]

@@ -10,9 +10,10 @@
 //! | `input` | what findings are computed from |
 //! | `finding` | what a finding is |
 //! | `suspects` | what the specification has that could cost time |
-//! | `change` | what a piece of advice changes in the plan |
+//! | `change`, `kept_connection` | what a piece of advice changes in the plan |
 //! | `kind` | what a kind of finding is |
-//! | `ranking` | which finding comes first |
+//! | `ranking` | which finding comes first, and that no time is in two |
+//! | `removal` | which change takes a cause away |
 //! | `rows`, `packets`, `event_log` | events by keyword, with the bytes they are about; what is computed of them once |
 //! | `measured` | what kinds share about a measurement: its parts, paths, ends, and which events explain which waits |
 //! | `bulk` | kinds about data that goes one way: ends, windows, buffers, queues, links, losses |
@@ -22,6 +23,7 @@
 //! | `observed` | kinds about connections of any programs, where nothing was measured |
 //! | `imps` | what holds messages up between hosts of IMPs, and the IMPs' processors |
 //! | `environment` | kinds about what is around a run: clocks, processors, stopped processes, lost events |
+//! | `unaccounted` | what neither distance, data, service nor senders take of the time of calls |
 //! | `unexplained`, `healthy` | time without a cause, and runs that nothing limits |
 //!
 //! In a folder, a kind of finding is a file with the name of the kind.
@@ -36,22 +38,28 @@ mod followed_units;
 mod healthy;
 mod imps;
 mod input;
+mod kept_connection;
 mod kind;
 mod measured;
 mod observed;
 mod packets;
 mod ranking;
+mod removal;
 mod requests;
 mod rows;
 mod suspects;
+mod unaccounted;
 mod unexplained;
 
 pub use change::PlanChange;
 pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
-pub use ranking::rank;
-pub use requests::named::{NamedRequests, find_named_requests, generalise_name};
+pub use ranking::{count_time_once, rank};
+pub use removal::takes_away;
+pub use requests::failed_status::is_failure_status;
+pub use requests::general_names::generalise_request_name;
+pub use requests::named::{NamedRequests, find_named_requests};
 pub use suspects::Suspect;
 
 use crate::assemble::{LifelineOptions, lifelines};
@@ -71,6 +79,8 @@ pub const KINDS: &[FindingKind] = &[
     environment::stage_limited::KIND,
     bulk::sender_limited::KIND,
     bulk::network_limited::KIND,
+    bulk::outage::KIND,
+    bulk::reordering::KIND,
     bulk::retransmission_stall::KIND,
     bulk::queue_drop::KIND,
     bulk::link_loss::KIND,
@@ -90,6 +100,7 @@ pub const KINDS: &[FindingKind] = &[
     observed::congestion::KIND,
     observed::application::KIND,
     observed::quiet::KIND,
+    calls::connection_per_call::KIND,
     calls::serial_round_trips::KIND,
     bulk::window_below_bdp::KIND,
     bulk::slow_start::KIND,
@@ -116,8 +127,11 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::SERVER_STOPPED,
     requests::causes::SERVER_COLLECTS,
     requests::causes::SERVER_TAKES,
+    requests::causes::RESPONDER_TAKES,
+    requests::causes::BEHIND_SLOW,
     requests::causes::CLIENT_PAUSES,
     requests::causes::CHATTY,
+    requests::causes::ROUND_TRIPS,
     requests::causes::CLIENT_LATE,
     requests::causes::REQUEST_HELD,
     unexplained::KIND,
@@ -179,7 +193,7 @@ pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
                 .filter(|finding| !whole || !finding.is_healthy()),
         );
     }
-    rank(&mut findings);
+    count_time_once(&mut findings);
     findings
 }
 

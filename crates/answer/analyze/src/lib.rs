@@ -43,6 +43,7 @@ pub mod clocks;
 pub mod colouring;
 pub mod compare;
 pub mod compare_segments;
+mod core_sharing;
 mod costs;
 mod cut_buffers;
 pub mod data_fates;
@@ -76,9 +77,10 @@ mod testing;
 
 pub use compare::{
     ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,
-    compare_stacks,
+    compare_stacks, rows_by_measurement,
 };
 pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
+pub use core_sharing::CoreSharing;
 pub use enough_runs::{half_width_share, interval_reached};
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;

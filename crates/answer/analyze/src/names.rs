@@ -26,6 +26,8 @@ enum TransitStep {
     Read,
     /// The application has all of it.
     Got,
+    /// The client goes on with the next round trip of a request.
+    Turn,
     /// A step of a request to a display.
     Display,
     /// Of a program that is not stackline's.
@@ -35,6 +37,7 @@ enum TransitStep {
 fn step(keyword: &str) -> TransitStep {
     match keyword {
         "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => TransitStep::Call,
+        "APP_TURN" => TransitStep::Turn,
         "SOCK_SEND" => TransitStep::SystemCall,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => TransitStep::Protocol,
         "SOCK_SENT" => TransitStep::SystemCallReturned,
@@ -92,6 +95,7 @@ pub fn point_name(point: &LifelinePoint) -> String {
         (TransitStep::Received, _) => format!("{protocol} receives"),
         (TransitStep::Read, _) => "read".into(),
         (TransitStep::Got, _) => "receive call".into(),
+        (TransitStep::Turn, _) => "second round trip".into(),
         (TransitStep::Display, keyword) => display(keyword)
             .map_or(keyword, |(point, _)| point)
             .to_owned(),
@@ -106,6 +110,8 @@ pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
     let apart = from.host != to.host;
     match (a, b) {
         (TransitStep::Other, _) | (_, TransitStep::Other) => format!("to {}", to.keyword),
+        (TransitStep::Turn, _) => "further round trips".into(),
+        (_, TransitStep::Turn) => "between round trips".into(),
         (TransitStep::Display, TransitStep::Display) if to.keyword == "DISPLAY_DONE" => {
             "answer".into()
         }

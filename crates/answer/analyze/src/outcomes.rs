@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | headless | its beginning is missing |
 //! | retried | it arrived, and something of it was sent again or dropped |
-//! | cache hit | it arrived; at a server it left out a point that at least half of those that arrived met there, or, where no line leaves any out, came over a stretch within one host in less than a tenth of the median, on a stretch that takes at least 5 % of the median way |
+//! | cache hit | it arrived; its events say that a server had it in memory, or, where they do not say, at a server it left out a point that at least half of those that arrived met there, or, where no line leaves any out, came over a stretch within one host in less than a tenth of the median, on a stretch that takes at least 5 % of the median way |
 //! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after; or an event says so |
 //! | unfinished | what it recorded ended, or its run was over, sooner than the slowest arrived line took from that point on |
 //! | never arrived | none of these: lost after its last point |
@@ -29,13 +29,20 @@ const LEAST_SHARE: f64 = 0.05;
 /// A stretch passed in less than this share of its median is near-vertical.
 const NEAR_VERTICAL: f64 = 0.1;
 
-/// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line.
-pub(crate) fn classify(lifelines: &mut Lifelines, index: Option<&Index>, until_ns: u64) {
+/// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line. `in_memory`: of every line, whether a
+/// server had its unit in memory, where an event says so.
+pub(crate) fn classify(
+    lifelines: &mut Lifelines,
+    index: Option<&Index>,
+    until_ns: u64,
+    in_memory: &[Option<bool>],
+) {
     let rules = Rules::new(lifelines, index, until_ns);
     let outcomes: Vec<LifelineOutcome> = lifelines
         .lines
         .iter()
-        .map(|line| rules.outcome(lifelines, line))
+        .zip(in_memory)
+        .map(|(line, in_memory)| rules.outcome(lifelines, line, *in_memory))
         .collect();
     lifelines
         .lines
@@ -131,7 +138,12 @@ impl Rules {
         rules
     }
 
-    fn outcome(&self, lifelines: &Lifelines, line: &Lifeline) -> LifelineOutcome {
+    fn outcome(
+        &self,
+        lifelines: &Lifelines,
+        line: &Lifeline,
+        in_memory: Option<bool>,
+    ) -> LifelineOutcome {
         let passages = lifelines.passages_of(line);
         let Some(first) = passages.first() else {
             return LifelineOutcome::default();
@@ -151,7 +163,9 @@ impl Rules {
             return self.ended(lifelines, line, &marks);
         }
         match (count(DataFate::SentAgain), count(DataFate::Dropped)) {
-            (0, 0) if self.is_cache_hit(passages) => LifelineOutcome::CacheHit,
+            (0, 0) if in_memory.unwrap_or_else(|| self.is_cache_hit(passages)) => {
+                LifelineOutcome::CacheHit
+            }
             (0, 0) => LifelineOutcome::Complete,
             (0, times) | (times, _) => LifelineOutcome::Retried { times },
         }

@@ -3,6 +3,7 @@
 //! Warm-up runs and, for all parts together, runs that lack a part are left out of everything.
 
 use crate::backlog;
+use crate::core_sharing::core_sharing;
 use crate::costs::costs;
 use crate::fairness;
 use crate::flags;
@@ -43,6 +44,7 @@ fn one(plan: &Plan, index: usize, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>
     traffic(&mut summary, runs);
     summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
+    summary.core_sharing = core_sharing(plan, measurement.world, group, runs);
     summary.fairness = fairness::fairness(group, runs);
     summary.backlog_s = backlog::backlog_s(group, &summary);
     summary.flags = flags::flags(plan, measurement, group, runs, &summary);

@@ -1,5 +1,6 @@
 //! What a summary holds: the results of the counted runs of one part, or of all parts together.
 
+use crate::core_sharing::CoreSharing;
 use crate::statistics::{SampleStatistics, percentile};
 use serde::Serialize;
 use stackline_core::plan::World;
@@ -318,6 +319,9 @@ pub struct Summary {
     pub normalised_sd: Option<f64>,
     /// The values behind it.
     pub run_values: RunValues,
+    /// How both ends shared cores, where they are on one machine.
+    #[serde(skip)]
+    pub core_sharing: Option<CoreSharing>,
     /// The initiators.
     pub initiator: SideSummary,
     /// The responders.

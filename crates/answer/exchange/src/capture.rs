@@ -12,6 +12,7 @@
 mod clocks;
 mod connection_accounts;
 mod host_addresses;
+mod host_names;
 mod packet_copies;
 mod packet_words;
 mod reading;

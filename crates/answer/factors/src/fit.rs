@@ -381,6 +381,21 @@ impl Fit {
         self.contrast(&(first * signs[0] - second * signs[1]))
     }
 
+    /// By how much one row differs more from a base than another does, regardless of their directions.
+    #[must_use]
+    pub fn larger_row(
+        &self,
+        design: &Design,
+        terms: &[Term],
+        rows: [&[usize]; 2],
+        base: &[usize],
+    ) -> Estimate {
+        let from = self.row_contrast(design, terms, base);
+        let [first, second] = rows.map(|row| self.row_contrast(design, terms, row) - &from);
+        let signs = [&first, &second].map(|contrast| contrast.dot(&self.coefficients).signum());
+        self.contrast(&(first * signs[0] - second * signs[1]))
+    }
+
     /// An interaction of factors of two levels: half of what the effect of the one differs by between the levels of the other.
     #[must_use]
     pub fn interaction(&self, term: usize) -> Option<Estimate> {

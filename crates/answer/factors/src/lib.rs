@@ -10,11 +10,13 @@
 //! | `generators` | which columns the fractions and the screening designs are made of |
 //! | `terms` | effects and interactions as columns of a matrix, and which of them a design cannot separate |
 //! | `fit` | least squares, and the interval of any contrast |
+//! | `alone` | what each factor brings by itself, and the rank that gives it |
 //! | `answer` | effects, shares of variation, ranks with ties, checks of residuals |
 //! | `purchase` | what a set of improvements costs and brings |
 
 #![expect(clippy::cast_precision_loss, reason = "counts of runs and levels")]
 
+mod alone;
 pub mod answer;
 pub mod design;
 pub mod fit;
@@ -22,6 +24,7 @@ mod generators;
 pub mod purchase;
 pub mod terms;
 
+pub use alone::EffectAlone;
 pub use answer::{Effect, EffectScale, FactorAnswer, analyse};
 pub use design::{Design, DesignKind, Wish};
 pub use fit::{Estimate, FactorObservation};

@@ -25,13 +25,13 @@ export function breakdown(where, model, mask, dark, show) {
   if (found.median < 0) {
     where.about.textContent = "";
     fill(where.bars);
-    fill(where.body, element("p", {}, "No data unit met two monitor points, so nothing is known about its time."));
+    fill(where.body, element("p", {}, "No data unit met two monitor points and came, so nothing is known about its time."));
     return null;
   }
   const what = model.names.texts.some((text) => text >= 0) ? "request" : "unit";
   const rows = /** @type {[string, number][]} */ ([[`The median ${what}`, found.median], ["99th percentile", found.p99]]);
   const longest = Math.max(...rows.map(([, line]) => model.end[line] - model.start[line]), 1);
-  where.about.textContent = `Of ${counted(found.lines, what)}: the one in the middle, and one that only 1 in 100 is slower than, each from its first event to its last.`;
+  where.about.textContent = `Of ${counted(found.lines, what)} that came: the one in the middle, and one that only 1 in 100 is slower than, each from its first event to its last.`;
   const cut = rows.map(([, line]) => pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
   fill(where.bars, ...bars, key(model, cut, dark));
@@ -81,7 +81,7 @@ function steps(model, cut) {
   /** @type {Map<string, {order: number, pieces: any[][]}>} */
   const all = new Map();
   cut.forEach((of, unit) => of.forEach((piece) => {
-    const key = `${model.stage[piece.from]}>${model.stage[piece.to]}`;
+    const key = `${model.stage[piece.from]}>${model.stage[piece.to]}>${piece.waits ?? false}`;
     const row = all.get(key) ?? { order: model.stage[piece.from] * 1e6 + model.stage[piece.to], pieces: cut.map(() => []) };
     row.pieces[unit].push(piece);
     all.set(key, row);
@@ -100,13 +100,16 @@ function steps(model, cut) {
   return table(`Piece by piece, in the order of the way${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
 }
 
-/** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number}} piece @returns {keyof typeof LAYERS} */
-export function layer(model, { from, to }) {
+/** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number, waits?: boolean}} piece @returns {keyof typeof LAYERS} */
+export function layer(model, { from, to, waits }) {
+  if (waits) return "protocol";
   const [a, b] = [model.entry(from)?.layer, model.entry(to)?.layer];
   if (a === "network" && b === "network") return model.kinds[from][0] === "NET_ENQUEUE" && model.kinds[to][0] === "NET_DEQUEUE" ? "queue" : "network";
   if (model.kinds[from][1] !== model.kinds[to][1]) return a === "network" || b === "network" ? "network" : "between";
   // What has been handed over and has not left yet waits for the protocol: a window, an acknowledgement, a message.
   if (b === "network" && (a === "application" || a === "socket")) return "protocol";
+  // What the protocol has sent waits for the host's interface, and what has been delivered for its reader: links have neither.
+  if (a === "network" || b === "network") return "socket";
   const deeper = ["application", "socket", "protocol", "network"].indexOf(b ?? "") > ["application", "socket", "protocol", "network"].indexOf(a ?? "") ? b : a;
   return a === undefined || b === undefined ? "other" : /** @type {any} */ (deeper in LAYERS ? deeper : "other");
 }

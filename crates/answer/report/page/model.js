@@ -114,6 +114,11 @@ export class Model {
     return this.flow[line] >= 0 && number % FLOW >= CONNECTION;
   }
 
+  /** Whether all of a line is there, from its first point to its last. @param {number} line */
+  came(line) {
+    return this.outcome[line] < FLUSHED;
+  }
+
   /** What became of a line, for people. @param {number} line */
   fate(line) {
     const outcome = OUTCOMES[this.outcome[line]];
@@ -127,18 +132,20 @@ export class Model {
     }
   }
 
-  /** The time between two points: what it is called, and where it is spent. @param {{from: number, to: number}} piece @returns {[string, string | null]} */
-  segment({ from, to }) {
+  /** The time between two points: what it is called, and where it is spent. @param {{from: number, to: number, waits?: boolean}} piece @returns {[string, string | null]} */
+  segment({ from, to, waits }) {
+    if (waits) return ["wait for retransmission", null];
     return this.head.segments[`${from}>${to}`] ?? [`to ${this.kinds[to][0]}`, this.kinds[to][1]];
   }
 
-  /** What it is called without its place. @param {{from: number, to: number}} piece */
+  /** What it is called without its place. @param {{from: number, to: number, waits?: boolean}} piece */
   segmentKind(piece) {
     const [name, place] = this.segment(piece);
+    if (piece.waits) return name;
     return place === null ? name.replace(/ \S+$/, "") : name;
   }
 
-  /** The same in one text. @param {{from: number, to: number}} piece */
+  /** The same in one text. @param {{from: number, to: number, waits?: boolean}} piece */
   segmentName(piece) {
     const [name, place] = this.segment(piece);
     return place === null ? name : `${name} ${place}`;

@@ -59,32 +59,58 @@ export function percentile(sorted, share) {
 }
 
 /**
+ * A part of a line's time: from a point to the next one, or the wait before it for the protocol to send again.
+ * @typedef {{from: number, to: number, time: number, times: number, waits?: boolean}} Piece
+ */
+
+/**
  * One line's time in pieces, in the order it met them; pieces between the same two points are one.
  * @param {import("./model.js").Model} model @param {number} line
- * @returns {{from: number, to: number, time: number, times: number}[]}
+ * @returns {Piece[]}
  */
 export function pieces(model, line) {
   const made = new Map();
   const end = model.first[line] + model.count[line];
+  const sentAgain = retransmissions(model, line);
   for (let event = model.first[line] + 1; event < end; event++) {
     const [from, to] = [model.kind[event - 1], model.kind[event]];
-    const key = `${from}>${to}`;
-    const piece = made.get(key) ?? { from, to, time: 0, times: 0 };
-    piece.time += model.at[event] - model.at[event - 1];
+    const [start, stop] = [model.at[event - 1], model.at[event]];
+    // What a link lost waits at its sender, and what came before it waits for it: no link takes that time.
+    const again = model.entry(from)?.layer === "network" ? sentAgain.findLast((at) => start < at && at <= stop) : undefined;
+    if (again !== undefined) add(from, to, again - start, true);
+    add(from, to, stop - (again ?? start), false);
+  }
+  return [...made.values()];
+
+  /** @param {number} from @param {number} to @param {number} time @param {boolean} waits */
+  function add(from, to, time, waits) {
+    const key = `${from}>${to}>${waits}`;
+    const piece = made.get(key) ?? { from, to, time: 0, times: 0, waits };
+    piece.time += time;
     piece.times += 1;
     made.set(key, piece);
   }
-  return [...made.values()];
+}
+
+/** When the protocol sent a line's data again, in the order of time. @param {import("./model.js").Model} model @param {number} line */
+function retransmissions(model, line) {
+  const first = model.first[line] + model.count[line];
+  const times = [];
+  for (let event = first; event < first + model.marks[line]; event++) {
+    if (model.kinds[model.kind[event]][0].endsWith("_RETRANSMIT")) times.push(model.at[event]);
+  }
+  return times.sort((a, b) => a - b);
 }
 
 /**
- * The lines whose whole time is the median and the 99th percentile of the chosen ones; -1 where there are none.
+ * The lines whose whole time is the median and the 99th percentile of the chosen ones that came; -1 where none did. The time of a
+ * line that ends early is none of its unit.
  * @param {import("./model.js").Model} model @param {Uint8Array} mask
  */
 export function typical(model, mask) {
   /** @type {number[]} */
   const lines = [];
-  for (let line = 0; line < model.lines; line++) if (mask[line] && model.count[line] > 1) lines.push(line);
+  for (let line = 0; line < model.lines; line++) if (mask[line] && model.count[line] > 1 && model.came(line)) lines.push(line);
   const time = (/** @type {number} */ line) => model.end[line] - model.start[line];
   lines.sort((a, b) => time(a) - time(b));
   const at = (/** @type {number} */ share) => lines[Math.min(lines.length - 1, Math.max(0, Math.ceil(share * lines.length) - 1))] ?? -1;

@@ -5,7 +5,7 @@ mod segments;
 pub use segments::{request_comparison, segment_comparison, segment_comparison_json};
 
 use crate::figure;
-use crate::grid::{Align, line, widths};
+use crate::grid::{Align, line, widths, wrap};
 use crate::json::statistics;
 use serde_json::{Value, json as object};
 use stackline_analyze::{
@@ -107,6 +107,13 @@ fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) ->
     if nothing {
         lines.push("  nothing was measured in both".to_owned());
     }
+    if let Some(unlike) = &comparison.unlike_placement {
+        lines.extend(
+            wrap(&format!("! {unlike}"), 78)
+                .into_iter()
+                .map(|line| format!("  {line}")),
+        );
+    }
     lines
 }
 
@@ -184,7 +191,8 @@ pub fn comparison_json(comparisons: &[MeasurementComparison]) -> Value {
 
 fn one(c: &MeasurementComparison) -> Value {
     let metrics: Vec<Value> = c.metrics.iter().map(metric).collect();
-    object!({ "a": c.a, "b": c.b, "pairing": c.pairing, "metrics": metrics, "caveats": c.caveats })
+    let caveats: Vec<&String> = c.unlike_placement.iter().chain(&c.caveats).collect();
+    object!({ "a": c.a, "b": c.b, "pairing": c.pairing, "metrics": metrics, "caveats": caveats })
 }
 
 fn metric(m: &MetricComparison) -> Value {

@@ -2,6 +2,7 @@
 
 mod canvas;
 mod json;
+mod order;
 mod pictures;
 mod text;
 

@@ -19,7 +19,12 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
         let sure = format!("{:.0} %", 100.0 * finding.confidence);
         lines.extend(indented(
             &format!("{}. ", at + 1),
-            &format!("{} ({}; {sure} sure)", finding.sentence, finding.kind),
+            &format!(
+                "{} ({}; {sure} sure{})",
+                finding.sentence,
+                finding.kind,
+                saves(finding)
+            ),
         ));
         if let Some(measurement) = finding
             .measurement
@@ -38,6 +43,15 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
             .for_each(|attempt| lines.extend(indented("   try ", &attempt.text())));
     }
     lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// What taking it away saves, where that was simulated.
+fn saves(finding: &Finding) -> String {
+    match finding.saves {
+        None => String::new(),
+        Some(_) if finding.is_idle() => "; taking it away alone saves nothing".to_owned(),
+        Some(saves) => format!("; taking it away saves {:.0} %", 100.0 * saves),
+    }
 }
 
 /// A piece of evidence on one line.
@@ -127,6 +141,7 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
             "sentence": finding.sentence,
             "confidence": finding.confidence,
             "share": finding.share,
+            "saves": finding.saves,
             "takes": finding.takes,
             "evidence": finding.evidence.iter().map(evidence).collect::<Vec<_>>(),
             "tries": finding.tries.iter().map(|advice| &advice.what).collect::<Vec<_>>(),
@@ -145,6 +160,8 @@ mod tests {
     fn finding() -> Finding {
         Finding {
             takes: None,
+            saves: None,
+            is_of_units: false,
             kind: "queue_drop",
             sentence: "the queue before x>b drops packets".into(),
             confidence: 0.95,

@@ -98,6 +98,8 @@ mod tests {
         many.lines[501].outcome = LifelineOutcome::NeverArrived { after: 0 };
         let finding = Finding {
             takes: None,
+            saves: None,
+            is_of_units: false,
             kind: "queue_drop",
             sentence: String::new(),
             confidence: 1.0,

@@ -4,10 +4,11 @@
 //! which a table shows the most important ones.
 
 mod network;
+mod placement;
 
 use crate::defaults::defaults;
 use crate::figure::percent;
-use stackline_analyze::{SampleStatistics, SideSummary, Summary, ThreadPlacement};
+use stackline_analyze::{SampleStatistics, SideSummary, Summary};
 use stackline_core::units;
 
 /// A window that limits less than this of the busy time is not worth a line.
@@ -73,9 +74,10 @@ const OF_ALL: [(Weight, Say); 7] = [
 ];
 
 /// What is said of parts alone: where they have rows of their own, a row of all of them repeats nothing that cannot be summed.
-const OF_PARTS: [(Weight, Say); 3] = [
+const OF_PARTS: [(Weight, Say); 4] = [
     (Weight::Doubt, backlog),
-    (Weight::Placement, placement),
+    (Weight::Always, placement::pinned_pair),
+    (Weight::Placement, placement::cores),
     (Weight::Detail, absent),
 ];
 
@@ -103,8 +105,12 @@ pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
             .map(|line| Note::new(weight, line))
             .collect::<Vec<_>>()
     };
+    let beside = placement::stacks_beside(summaries)
+        .into_iter()
+        .map(|line| Note::new(Weight::Always, line));
     let sums = OF_ALL.into_iter().flat_map(|note| of(&ran, note));
     settings
+        .chain(beside)
         .chain(sums)
         .chain(OF_PARTS.into_iter().flat_map(|note| of(&parts, note)))
         .collect()
@@ -160,31 +166,6 @@ fn ranges(rows: &[usize]) -> String {
         }
     };
     ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
-}
-
-fn placement(summary: &Summary) -> Vec<String> {
-    let core = |side: &str, placement: Option<ThreadPlacement>| {
-        let ThreadPlacement { start, end, pinned } = placement?;
-        let moved = if start == end {
-            String::new()
-        } else {
-            format!(" -> {end}")
-        };
-        Some(format!(
-            "{side} on core {start}{moved} ({})",
-            if pinned { "pinned" } else { "not pinned" }
-        ))
-    };
-    let sides = [
-        core("initiator", summary.initiator.placement),
-        core("responder", summary.responder.placement),
-    ];
-    let said: Vec<String> = sides.into_iter().flatten().collect();
-    if said.is_empty() {
-        said
-    } else {
-        vec![format!("placement, last run: {}", said.join(", "))]
-    }
 }
 
 /// What was measured besides a row's figures: whole transactions, response times where it is judged by throughput, and marks.

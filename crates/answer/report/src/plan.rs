@@ -195,7 +195,7 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
     };
     let core = core.or(host.and_then(|host| host.cpu));
     let core = core.map_or_else(
-        || "not pinned".to_owned(),
+        || "no core written".to_owned(),
         |core| format!("pinned to core {core}"),
     );
     format!("{name}{reached}, {core}")

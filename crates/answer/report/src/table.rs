@@ -433,18 +433,32 @@ fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
         .flags
         .iter()
         .filter(everywhere)
-        .filter(|flag| !matches!(flag.as_str(), "sd>5%" | "overload"))
+        .filter(|flag| !matches!(flag.as_str(), "sd>5%" | "overload" | "lost data"))
         .cloned()
         .collect()
 }
 
-/// The flags of a row on lines of their own, the deviation and overload with their figures.
+/// How many data units, or calls, were lost: `lost data (46 calls, 3.07 %)`.
+fn lost_data(summary: &Summary) -> String {
+    let what = match summary.rate_of {
+        Some(RepeatedWork::Call) => "calls",
+        _ => "units",
+    };
+    let share = summary
+        .lost_share
+        .map_or_else(String::new, |share| format!(", {}", figure::percent(share)));
+    let lost = summary.lost.unwrap_or(0);
+    format!("lost data ({lost} {what}{share})")
+}
+
+/// The flags of a row on lines of their own, the deviation, overload and losses with their figures.
 fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) -> Vec<String> {
     let spread = summary.normalised_sd.map_or_else(String::new, |sd| {
         format!("sd>5% (sd {})", figure::percent(sd))
     });
     let (overloaded, runs) = (summary.overloaded(), summary.runs);
     let overload = format!("overload ({overloaded} of {runs} runs; the figures are the machine's)");
+    let lost = lost_data(summary);
     let mine = summary
         .flags
         .iter()
@@ -453,6 +467,7 @@ fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) ->
         .map(|flag| match flag.as_str() {
             "sd>5%" => spread.as_str(),
             "overload" => overload.as_str(),
+            "lost data" => lost.as_str(),
             flag => flag,
         })
         .collect();

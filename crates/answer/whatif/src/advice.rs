@@ -2,21 +2,16 @@
 //! What does not help is not advised; of a simulated run, a finding whose advice helps is sure, and one whose advice does not is no
 //! longer; and what the specification has that could cost time is taken away too, where nothing was found of it.
 
-use crate::simulated_runs::{simulate_records, single_group_plan};
+use crate::simulated_runs::{SimulationBudget, simulate_records, single_group_plan};
 use stackline_analyze::findings::{
-    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, rank, suspects,
+    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, count_time_once, suspects,
+    takes_away,
 };
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::summary::RunMetric;
 use stackline_analyze::{Summary, summarise};
 use stackline_core::plan::{Composer, Plan, World};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-/// As long as nobody minds to wait for it.
-pub const MOMENT: Duration = Duration::from_secs(2);
-/// With `--simulate`.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pairs of runs, so that losses do not decide.
 const RUNS: u64 = 5;
@@ -34,13 +29,13 @@ const SURE: f64 = 0.8;
 /// Simulated runs of which all are this far from the measured one say nothing of it.
 const NEAR: f64 = 1.25;
 
-/// The findings of a run, the most important first, with what their advice is worth as far as there is time to simulate it.
+/// The findings of a run, the most important first, with what their advice is worth as far as the budget goes.
 #[must_use]
-pub fn findings(loaded: &LoadedRun, time: Duration) -> Vec<Finding> {
+pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     let mut findings = loaded.findings();
     let trial = AdviceTrial {
         plan: &loaded.run.plan,
-        until: Instant::now() + time,
+        budget,
     };
     let measured = summarise(trial.plan, &loaded.run.records);
     let (mut known, mut found) = (BTreeMap::new(), Vec::new());
@@ -94,14 +89,14 @@ pub fn findings(loaded: &LoadedRun, time: Duration) -> Vec<Finding> {
                 .all(|new| new.measurement != finding.measurement)
     });
     findings.extend(found);
-    rank(&mut findings);
+    count_time_once(&mut findings);
     findings
 }
 
-/// What is tried, and until when there is time for it.
+/// What is tried, and how much of it.
 struct AdviceTrial<'p> {
     plan: &'p Plan,
-    until: Instant,
+    budget: SimulationBudget,
 }
 
 /// What runs of one measurement came to.
@@ -109,12 +104,16 @@ struct Runs {
     parts: Vec<Summary>,
     /// One a run: until the last of its parts was over.
     elapsed_s: Vec<f64>,
+    /// One a run: answered calls a second, of all its parts together.
+    calls_s: Vec<f64>,
+    /// Calls that nobody answered, of all runs.
+    lost_calls: u64,
 }
 
 impl AdviceTrial<'_> {
     fn runs(&self, plan: &Plan, at: usize) -> Option<Runs> {
         let plan = single_group_plan(plan, at);
-        let records = simulate_records(&plan, RUNS, self.until).ok()?;
+        let records = simulate_records(&plan, RUNS, &self.budget).ok()?;
         let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
         let is_measured = |part: usize| {
             plan.measurements
@@ -123,10 +122,16 @@ impl AdviceTrial<'_> {
                 .get(part)
                 .map(|part| !part.background)
         };
+        let mut answered: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut lost_calls = 0;
         for record in records
             .iter()
             .filter(|record| is_measured(record.part) == Some(true))
         {
+            let calls = record.calls.n();
+            *answered.entry(record.run).or_default() += calls;
+            let lost = record.initiator.lost.or(record.responder.lost);
+            lost_calls += lost.filter(|_| calls > 0).unwrap_or(0);
             let longest = elapsed_s.entry(record.run).or_default();
             *longest = longest.max(record.elapsed_ns as f64 / 1e9);
         }
@@ -135,8 +140,13 @@ impl AdviceTrial<'_> {
             .into_iter()
             .filter(|summary| is_compared(summary, together))
             .collect();
+        let rate = |(run, seconds): (&u32, &f64)| {
+            answered.get(run).copied().unwrap_or(0) as f64 / seconds.max(1e-9)
+        };
         Some(Runs {
             parts,
+            calls_s: elapsed_s.iter().map(rate).collect(),
+            lost_calls,
             elapsed_s: elapsed_s.into_values().collect(),
         })
     }
@@ -200,12 +210,24 @@ impl AdviceTrial<'_> {
             };
             advice.expected = self.expected(change, at, now);
             if advice.expected.is_none() && change.applied(self.plan, at).is_some() {
-                advice.what += " (not tried in the time there was; `--simulate` takes more)";
+                advice.what +=
+                    " (not tried: it takes too many simulated events; `--simulate` takes more)";
             }
         }
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
             return;
         };
+        let is_removal = |advice: &&Advice| {
+            let change = advice.change.as_ref();
+            change.is_some_and(|change| takes_away(finding, change))
+        };
+        finding.saves = finding
+            .tries
+            .iter()
+            .filter(is_removal)
+            .filter_map(gain)
+            .reduce(f64::max)
+            .map(|gain| (1.0 - 1.0 / gain).max(0.0));
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
         } else if self.is_simulated(at) {
@@ -221,12 +243,18 @@ impl AdviceTrial<'_> {
         finding.tries.retain(|advice| !of_no_use(advice));
     }
 
-    /// A finding of what only taking it away shows.
+    /// A finding of what only taking it away shows, in each pair of runs: a few lucky losses are no proof.
     fn convict(&self, mut finding: Finding, at: usize, now: &Runs) -> Option<Finding> {
         self.judge(&mut finding, at, now);
+        let always = |advice: &&Advice| {
+            advice
+                .expected
+                .is_some_and(|expected| expected.times_as_fast[1] >= HELPS)
+        };
         let gain = finding
             .tries
             .iter()
+            .filter(always)
             .filter_map(gain)
             .reduce(f64::max)
             .filter(|gain| *gain >= FINDS)?;
@@ -262,7 +290,7 @@ type ValuePair<'r> = (&'r [f64], &'r [f64]);
 fn gain_of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<f64> {
     let of = |(now, then): &ValuePair<'_>| {
         let (now, then) = (now.get(run)?, then.get(run)?);
-        let gain = if metric == Gauge::Throughput {
+        let gain = if matches!(metric, Gauge::Throughput | Gauge::Calls) {
             then / now
         } else {
             now / then
@@ -285,10 +313,15 @@ fn compared<'r>(
         .find(|metric| !first.values(*metric).is_empty())?;
     let gauge = match metric {
         RunMetric::Throughput => Gauge::Throughput,
+        // Those that were answered took no longer for those that were not.
+        RunMetric::Response if now.lost_calls + then.lost_calls > 0 => Gauge::Calls,
         RunMetric::Response if as_a_whole => Gauge::Elapsed,
         RunMetric::Response => Gauge::Response,
         _ => Gauge::Connect,
     };
+    if gauge == Gauge::Calls {
+        return Some((gauge, vec![(&now.calls_s, &then.calls_s)]));
+    }
     if gauge == Gauge::Elapsed {
         return Some((gauge, vec![(&now.elapsed_s, &then.elapsed_s)]));
     }

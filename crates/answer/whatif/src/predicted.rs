@@ -1,17 +1,16 @@
 //! What no form covers, simulated at once: a few runs of different seeds, kept nowhere.
 
-use crate::simulated_runs::{simulate_summaries, single_group_plan};
+use crate::simulated_runs::{SimulationBudget, simulate_summaries, single_group_plan};
 use stackline_analyze::predicted::{PartPrediction, PredictionOutcome, RUNS, by_simulation};
 use stackline_core::error::Result;
 use stackline_core::plan::Plan;
-use std::time::{Duration, Instant};
 
-/// Puts what simulated runs say in the place of what is not covered, as far as there is time. Where they say nothing, why. `simulated` is
+/// Puts what simulated runs say in the place of what is not covered, as far as the budget goes. Where they say nothing, why. `simulated` is
 /// the plan as it is carried out in the simulated world.
 pub fn fill_by_simulation(
     simulated: impl FnOnce() -> Result<Plan>,
     predictions: &mut [PartPrediction],
-    time: Duration,
+    budget: &SimulationBudget,
 ) {
     let open = |prediction: &&PartPrediction| {
         prediction.answer().is_none() && prediction.network.is_some()
@@ -27,10 +26,9 @@ pub fn fill_by_simulation(
     } else {
         Some(simulated())
     };
-    let until = Instant::now() + time;
     for index in indices {
         let found = match &plan {
-            Some(Ok(plan)) => simulate_summaries(&single_group_plan(plan, index), RUNS, until),
+            Some(Ok(plan)) => simulate_summaries(&single_group_plan(plan, index), RUNS, budget),
             Some(Err(error)) => Err(error.message.clone()),
             None => return,
         };

@@ -1,14 +1,12 @@
-//! Runs of a plan in the simulated world within a given time, kept nowhere: what answers are tried with.
+//! Runs of a plan in the simulated world within a number of events, kept nowhere: what answers are tried with.
 
 use stackline_analyze::Summary;
 use stackline_core::error::Blame;
 use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::run_record::RunRecord;
-use stackline_runner::simulate;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread;
-use std::time::Instant;
+use stackline_runner::simulate_within;
+use std::cell::Cell;
+use std::sync::atomic::AtomicBool;
 
 /// One measurement of a plan, one simulated run for each seed.
 #[must_use]
@@ -22,36 +20,76 @@ pub fn single_group_plan(plan: &Plan, index: usize) -> Plan {
     one
 }
 
-/// What so many runs come to, or as many of them as there is time for; else why there is none.
+/// How much is simulated for an answer, in events: time would give another answer on a slower machine.
+#[derive(Clone, Debug)]
+pub struct SimulationBudget {
+    left: Cell<u64>,
+}
+
+impl SimulationBudget {
+    /// What takes about two seconds: as long as nobody minds to wait for it.
+    #[must_use]
+    pub const fn moment() -> Self {
+        Self::of_events(4_000_000)
+    }
+
+    /// With `--simulate`: what takes about a minute.
+    #[must_use]
+    pub const fn patience() -> Self {
+        Self::of_events(120_000_000)
+    }
+
+    /// So many.
+    #[must_use]
+    pub const fn of_events(events: u64) -> Self {
+        Self {
+            left: Cell::new(events),
+        }
+    }
+
+    fn spend(&self, events: u64) {
+        self.left.set(self.left.get().saturating_sub(events));
+    }
+}
+
+/// What so many runs come to, or as many of them as the budget has events for; else why there is none.
 ///
 /// # Errors
 /// Why there is none.
-pub fn simulate_summaries(plan: &Plan, most: u64, until: Instant) -> Result<Vec<Summary>, String> {
-    simulate_records(plan, most, until).map(|records| stackline_analyze::summarise(plan, &records))
+pub fn simulate_summaries(
+    plan: &Plan,
+    most: u64,
+    budget: &SimulationBudget,
+) -> Result<Vec<Summary>, String> {
+    simulate_records(plan, most, budget).map(|records| stackline_analyze::summarise(plan, &records))
 }
 
 /// The same, each run's records.
 ///
 /// # Errors
 /// Why there is none.
-pub fn simulate_records(plan: &Plan, most: u64, until: Instant) -> Result<Vec<RunRecord>, String> {
-    let (enough, mut records) = (AtomicBool::new(false), Vec::<RunRecord>::new());
-    let failed = thread::scope(|scope| {
-        let (done, over) = channel::<()>();
-        let enough = &enough;
-        scope.spawn(move || {
-            // Disconnected when all is done, which comes first for most.
-            let _ = over.recv_timeout(until.saturating_duration_since(Instant::now()));
-            enough.store(true, Ordering::Relaxed);
-        });
-        let seeds = plan.seed..=plan.seed.saturating_add(most - 1);
-        let made = simulate(plan, seeds, enough, |some| records.extend(some));
-        drop(done);
-        made.err()
+pub fn simulate_records(
+    plan: &Plan,
+    most: u64,
+    budget: &SimulationBudget,
+) -> Result<Vec<RunRecord>, String> {
+    let each = budget.left.get() / most.max(1);
+    let seeds = plan.seed..=plan.seed.saturating_add(most - 1);
+    let (nobody, mut records) = (AtomicBool::new(false), Vec::<RunRecord>::new());
+    let made = simulate_within(plan, seeds, each, &nobody, |some, events| {
+        budget.spend(events);
+        records.extend(some);
     });
-    match failed {
+    match made.err() {
         Some(error) if error.blame != Blame::Interrupted => Err(error.message),
-        _ if records.is_empty() => Err("no run was over in time".to_owned()),
-        _ => Ok(records),
+        gave_up => {
+            // The first that takes too much is the last.
+            budget.spend(gave_up.map_or(0, |_| each));
+            if records.is_empty() {
+                Err("no run was over in as many events as are simulated at once".to_owned())
+            } else {
+                Ok(records)
+            }
+        }
     }
 }

@@ -81,6 +81,8 @@ pub enum BlockPathNode {
 
 /// The keyword of a block that a newer list discarded.
 pub const FLUSH: &str = "DPSS_FLUSH";
+/// The keyword of a block of which nothing came when its client asked for others.
+pub const GIVEN_UP: &str = "TV_GIVEN_UP";
 
 /// One block on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +105,8 @@ pub struct History {
     pub at: [Option<Instant>; 9],
     /// When it was discarded.
     pub flushed: Option<Instant>,
+    /// When its client asked for other blocks of its set while nothing of it had come, and nothing came later.
+    pub given_up: Option<Instant>,
 }
 
 impl History {
@@ -131,6 +135,7 @@ impl History {
             cached: head.cached,
             at: stamps,
             flushed: None,
+            given_up: None,
         }
     }
 
@@ -160,6 +165,7 @@ impl History {
                     app_send, master_in, master_out, server_in, start, end, write, None, None,
                 ],
                 flushed: Some(Instant(flushed.at)),
+                given_up: None,
             }
         })
     }
@@ -179,6 +185,7 @@ impl History {
             cached: false,
             at: stamps,
             flushed: None,
+            given_up: None,
         }
     }
 

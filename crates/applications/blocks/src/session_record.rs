@@ -163,9 +163,17 @@ impl BlockSessionRecord {
         ended.extend(&self.failed);
         let of_list = |(first, sent): (&u64, &SentListRecord)| {
             let (first, set, serial, at) = (*first, sent.set, sent.serial, sent.at);
+            let later = self
+                .lists
+                .range(first + 1..)
+                .find(|(_, list)| list.set == set);
+            let given_up = later.map(|(_, list)| list.at);
             let units = sent.blocks.clone().into_iter().zip(first..);
             units
-                .map(move |(number, unit)| History::unanswered(unit, set, number, serial, at))
+                .map(move |(number, unit)| History {
+                    given_up,
+                    ..History::unanswered(unit, set, number, serial, at)
+                })
                 .collect::<Vec<_>>()
         };
         let all = self.lists.iter().flat_map(of_list);

@@ -1,8 +1,9 @@
 //! The ways of blocks as events: one for each point that a block passed, under the paper's keywords (Tierney et al. 1996,
 //! sections 3.1 and 4.3.1). It writes no file.
 
-use stackline_blocks::block_history::{BlockPathNode, BlockPathPoint, FLUSH, History};
+use stackline_blocks::block_history::{BlockPathNode, BlockPathPoint, FLUSH, GIVEN_UP, History};
 use stackline_blocks::session_record::BlockSessionRecord;
+use stackline_events::catalogue::block_rows::{FROM_DISK, FROM_MEMORY};
 use stackline_events::{EventEmitter, EventValue};
 use std::collections::BTreeMap;
 
@@ -39,12 +40,19 @@ pub fn emit_block_events(
 ) {
     for history in record.histories.iter().chain(&record.unanswered()) {
         // The block counter stands first, as every unit's id does; then the paper's other data: block, data set, list.
-        let values: [EventValue<'_>; 5] = [
+        // Behind them what the block's message says: whether it was in memory.
+        let source = match history.passed(BlockPathPoint::AppReceive) {
+            Some(_) if history.cached => EventValue::Text(FROM_MEMORY),
+            Some(_) => EventValue::Text(FROM_DISK),
+            None => EventValue::Absent,
+        };
+        let values: [EventValue<'_>; 6] = [
             history.unit.into(),
             history.number.into(),
             history.set.into(),
             history.serial.into(),
             history.bytes.into(),
+            source,
         ];
         for point in BlockPathPoint::ALL {
             if let Some(at) = history.passed(point) {
@@ -65,6 +73,9 @@ pub fn emit_block_events(
                 at.0 + zero_ns,
                 &values,
             );
+        }
+        if let Some(at) = history.given_up {
+            emit(&names.client, GIVEN_UP, at.0 + zero_ns, &values);
         }
     }
 }

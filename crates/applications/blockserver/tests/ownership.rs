@@ -142,7 +142,7 @@ fn a_master_that_forgot_what_it_gave_out_is_refused() {
     let old = site.directory.path().join("old");
     std::fs::create_dir(&old).unwrap();
     wait_for("its file is free", || {
-        try_master(&data, &site.key, common::ANYWHERE.into()).ok()
+        try_master(&data, &site.key, ANYWHERE.into()).ok()
     })
     .stop();
     std::fs::copy(data.join("master.redb"), old.join("master.redb")).unwrap();

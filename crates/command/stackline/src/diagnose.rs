@@ -6,7 +6,8 @@ use crate::output;
 use stackline_analyze::findings::Finding;
 use stackline_analyze::findings::{NamedRequests, find_named_requests};
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
-use stackline_whatif::advice::{self, MOMENT, PATIENCE};
+use stackline_whatif::advice;
+use stackline_whatif::simulated_runs::SimulationBudget;
 use std::path::Path;
 
 /// Diagnoses a run and keeps the findings in its directory.
@@ -35,8 +36,12 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         .lines()
         .iter()
         .for_each(|line| output::say(&format_args!("note: {line}")));
-    let time = if flags.simulate { PATIENCE } else { MOMENT };
-    let findings = loaded.placed(advice::findings(&loaded, time));
+    let budget = if flags.simulate {
+        SimulationBudget::patience()
+    } else {
+        SimulationBudget::moment()
+    };
+    let findings = loaded.placed(advice::findings(&loaded, budget));
     let mut json =
         stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     json["scope"] = scope.clone().into();
@@ -82,7 +87,7 @@ pub(crate) struct TracedAnswers {
 /// Diagnoses a run that was just traced and keeps the findings in its directory.
 pub(crate) fn after_a_run(path: &Path) -> Result<TracedAnswers> {
     let loaded = LoadedRun::whatever(path, MOST_EVENTS)?;
-    let findings = loaded.placed(advice::findings(&loaded, MOMENT));
+    let findings = loaded.placed(advice::findings(&loaded, SimulationBudget::moment()));
     let requests = find_named_requests(&loaded.input());
     let mut json = stackline_report::findings_json(
         &loaded.run.path.display().to_string(),

@@ -4,12 +4,13 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use serde_json::{Value, json};
+use stackline_events::catalogue::block_rows::BLOCK_ENTRIES;
 use stackline_events::catalogue::{CatalogueEntry, ENTRIES};
 
 /// Lists the keywords, or prints one.
 pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
     let chosen: Vec<&CatalogueEntry> = match &flags.keyword {
-        None => ENTRIES.iter().collect(),
+        None => all().collect(),
         Some(name) => vec![find(name)?],
     };
     if flags.json {
@@ -21,8 +22,13 @@ pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
     Ok(Exit::Done)
 }
 
+/// Those of measurements and traces, and those of the block server.
+fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
+    ENTRIES.iter().chain(&BLOCK_ENTRIES)
+}
+
 fn find(name: &str) -> Result<&'static CatalogueEntry> {
-    ENTRIES.iter().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
+    all().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
         Error::input(format!("there is no keyword {name} in the catalogue"))
             .hint("`stackline keywords` prints all of them; events with other keywords are kept and shown all the same")
     })

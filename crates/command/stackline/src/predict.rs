@@ -10,12 +10,7 @@ use stackline_analyze::predicted::pair_with_summaries;
 use stackline_core::plan::World;
 use stackline_runs::StoredRun;
 use stackline_whatif::predicted::fill_by_simulation;
-use std::time::Duration;
-
-/// As long as nobody minds to wait for what no form covers.
-const MOMENT: Duration = Duration::from_secs(2);
-/// With `--simulate`.
-const PATIENCE: Duration = Duration::from_secs(60);
+use stackline_whatif::simulated_runs::SimulationBudget;
 
 /// Predicts every measurement that crosses a network.
 pub(crate) fn predict(flags: &flags::PredictFlags) -> Result {
@@ -37,10 +32,15 @@ pub(crate) fn predict(flags: &flags::PredictFlags) -> Result {
     let mut predictions = stackline_model::predict(&plan);
     if !flags.forms {
         let given = overrides(&flags.text)?;
+        let budget = if flags.simulate {
+            SimulationBudget::patience()
+        } else {
+            SimulationBudget::moment()
+        };
         fill_by_simulation(
             || source.plan_in(World::Simulated, given),
             &mut predictions,
-            if flags.simulate { PATIENCE } else { MOMENT },
+            &budget,
         );
     }
     let open = predictions

@@ -235,7 +235,10 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
         printed: &printed,
         specification: &run.specification,
         environment: &run.environment,
-        findings: &stackline_whatif::advice::findings(loaded, stackline_whatif::advice::MOMENT),
+        findings: &stackline_whatif::advice::findings(
+            loaded,
+            stackline_whatif::simulated_runs::SimulationBudget::moment(),
+        ),
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,

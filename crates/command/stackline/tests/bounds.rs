@@ -62,6 +62,11 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "RFC 1035, 2.3.4: a longer name is no DNS",
     ),
     ("dns.rs", "KEEP", "a head and the longest question"),
+    (
+        "open_exchange.rs",
+        "MOST_ROUNDS",
+        "what goes on for longer is another request",
+    ),
     ("answer.rs", "LONGEST_EOF", "the protocol's"),
     (
         "mysql.rs",
@@ -74,12 +79,12 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "the protocol's: a longer packet goes on in the next",
     ),
     (
-        "postgres.rs",
+        "postgres/messages.rs",
         "KEEP",
         "what a name is made of; a name that fills its room is counted",
     ),
-    ("postgres.rs", "LONGEST", "the protocol's"),
-    ("postgres.rs", "LONGEST_FIRST", "the protocol's"),
+    ("postgres/messages.rs", "LONGEST", "the protocol's"),
+    ("postgres/messages.rs", "LONGEST_FIRST", "the protocol's"),
     (
         "session_secrets.rs",
         "LONGEST",

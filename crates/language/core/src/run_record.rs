@@ -258,6 +258,22 @@ impl TransportRecord {
         .filter_map(|(name, value)| Some((name, value?)))
     }
 
+    /// A connection's that reports the same and has done nothing yet.
+    #[must_use]
+    pub fn without_counts(&self) -> Self {
+        let none = |time: Option<f64>| time.map(|_| 0.0);
+        Self {
+            retransmits: 0,
+            busy_s: none(self.busy_s),
+            receive_window_limited_s: none(self.receive_window_limited_s),
+            send_buffer_limited_s: none(self.send_buffer_limited_s),
+            bytes_acked: self.bytes_acked.map(|_| 0),
+            bytes_received: 0,
+            spent: self.spent.map(|_| SenderLimitTimes::default()),
+            ..*self
+        }
+    }
+
     /// The same connection's with another's: counters summed, gauges of this one. A sum with an unknown in it is unknown.
     #[must_use]
     pub fn with(self, more: &Self) -> Self {

@@ -68,6 +68,9 @@ pub struct RunSpan {
     pub from_ns: u64,
     /// When it was over, ns.
     pub to_ns: u64,
+    /// When the time of its network began, ns, where that is not when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_ns: Option<u64>,
 }
 
 /// One initiator with one responder in one run.

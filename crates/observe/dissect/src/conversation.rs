@@ -19,6 +19,7 @@
 //! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
 //! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
 //! | `socks_set_up` | what a SOCKS proxy is asked before another protocol begins |
+//! | `tunnel` | a connection behind a CONNECT |
 //! | `text_lines` | lines of words that begin records |
 //! | [`memcached`] | memcached, text and binary |
 //! | [`nats`] | NATS |
@@ -63,6 +64,7 @@ mod socks_set_up;
 mod statement_texts;
 mod text_lines;
 pub mod tls;
+mod tunnel;
 pub mod turn_dissector;
 pub(crate) mod varint;
 pub mod websocket;
@@ -164,6 +166,13 @@ pub enum DissectorEvent {
         exchange: u64,
         /// What it says.
         context: Traceparent,
+    },
+    /// The exchange goes on with what an earlier one began, in another round trip: both are one request.
+    GoesOn {
+        /// Which exchange.
+        exchange: u64,
+        /// The one before it.
+        of: u64,
     },
     /// A part of a message that goes on is whole: an event of a stream, a message of a call.
     Part {
@@ -296,6 +305,7 @@ impl DissectorEvent {
             Self::Begins { exchange, .. }
             | Self::Named { exchange, .. }
             | Self::InTrace { exchange, .. }
+            | Self::GoesOn { exchange, .. }
             | Self::Part { exchange, .. }
             | Self::Ends { exchange, .. }
             | Self::Void { exchange, .. } => Some(*exchange),
@@ -322,6 +332,10 @@ fn renumber(found: &mut [DissectorEvent], before: u64) {
             | DissectorEvent::Part { exchange, .. }
             | DissectorEvent::Ends { exchange, .. }
             | DissectorEvent::Void { exchange, .. } => *exchange = exchange.saturating_add(before),
+            DissectorEvent::GoesOn { exchange, of } => {
+                *exchange = exchange.saturating_add(before);
+                *of = of.saturating_add(before);
+            }
             DissectorEvent::LeftOut(..) => {}
         }
     }

@@ -296,6 +296,7 @@ mod tests {
             reversed: false,
             request: message(),
             response: Some(message()),
+            turns: Vec::new(),
             parts: 0,
             lookup: None,
             connect: None,

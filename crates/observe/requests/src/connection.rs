@@ -5,12 +5,14 @@
 
 mod doors;
 mod finished_exchange;
+mod open_exchange;
 mod stream_state;
 mod transfer_account;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::stream_progress::{StreamPointProgress, late_ns};
 pub(crate) use finished_exchange::part_from_idle_set_up;
+use open_exchange::{OpenRequestExchange, OpenRequestExchanges};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{
@@ -56,31 +58,6 @@ pub(crate) struct Passing {
     pub(crate) is_dissected: bool,
 }
 
-/// An exchange that goes on.
-#[derive(Debug)]
-struct OpenRequestExchange {
-    kind: ExchangeKind,
-    asks: EventStreamDirection,
-    begins: [Option<u64>; 2],
-    ends: [Option<u64>; 2],
-    name: RedactedName,
-    status: RedactedName,
-    parts: u64,
-    /// The trace that it is made for.
-    context: Option<Traceparent>,
-    void: Option<&'static str>,
-    over_ns: u64,
-}
-
-impl OpenRequestExchange {
-    /// Whether all was said that will be, as far as it is known.
-    fn is_whole(&self) -> bool {
-        self.ends[1].is_some()
-            || self.void.is_some()
-            || (self.kind == ExchangeKind::OneWay && self.ends[0].is_some())
-    }
-}
-
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct RequestConnection {
@@ -93,7 +70,7 @@ pub(crate) struct RequestConnection {
     dissected_at: Option<usize>,
     conversation: Conversation,
     ways: [RequestStreamState; 2],
-    open: BTreeMap<u64, OpenRequestExchange>,
+    open: OpenRequestExchanges,
     /// Behind the highest number of an exchange.
     next: u64,
     pub(crate) left_out: LeftOut,
@@ -137,7 +114,7 @@ impl RequestConnection {
                 .begun_before(midway)
                 .with_secrets(secrets),
             ways: Default::default(),
-            open: BTreeMap::new(),
+            open: OpenRequestExchanges::default(),
             next: 0,
             left_out: LeftOut::default(),
             syn_ns: None,
@@ -285,7 +262,7 @@ impl RequestConnection {
                     side,
                     at,
                 } => {
-                    if self.open.len() >= MOST_OPEN && !self.open.contains_key(&exchange) {
+                    if self.open.len() >= MOST_OPEN && !self.open.contains(exchange) {
                         self.make_room(done);
                     }
                     self.begins(exchange, role, kind, side, at);
@@ -302,37 +279,21 @@ impl RequestConnection {
                             name.kept().len().max(name.whole().len()) + LETTER >= LONGEST_NAME,
                         ),
                     );
-                    if let Some(open) = self.open.get_mut(&exchange) {
-                        *if role == ExchangeRole::Request {
-                            &mut open.name
-                        } else {
-                            &mut open.status
-                        } = name;
-                    }
+                    self.open.name(exchange, role, name);
                 }
+                DissectorEvent::GoesOn { exchange, of } => self.open.join(exchange, of),
                 DissectorEvent::InTrace { exchange, context } => {
                     self.open
-                        .entry(exchange)
-                        .and_modify(|open| open.context = Some(context));
+                        .change(exchange, |open| open.context = Some(context));
                 }
                 DissectorEvent::Part { exchange, .. } => {
-                    self.open.entry(exchange).and_modify(|open| open.parts += 1);
+                    self.open.change(exchange, |open| open.parts += 1);
                 }
                 DissectorEvent::Ends {
                     exchange, role, at, ..
-                } => {
-                    let last_ns = self.last_ns;
-                    self.open.entry(exchange).and_modify(|open| {
-                        open.ends[role as usize] = Some(at);
-                        open.over_ns = last_ns;
-                    });
-                }
+                } => self.open.end(exchange, role, at, self.last_ns),
                 DissectorEvent::Void { exchange, why } => {
-                    let last_ns = self.last_ns;
-                    self.open.entry(exchange).and_modify(|open| {
-                        open.void = Some(why);
-                        open.over_ns = last_ns;
-                    });
+                    self.open.void(exchange, why, self.last_ns);
                 }
             }
         }
@@ -351,26 +312,13 @@ impl RequestConnection {
         } else {
             other(side)
         };
-        if exchange < self.next && !self.open.contains_key(&exchange) {
+        if exchange < self.next && !self.open.contains(exchange) {
             return; // It was reported already.
         }
         self.next = self.next.max(exchange.saturating_add(1));
-        let open = self
-            .open
-            .entry(exchange)
-            .or_insert_with(|| OpenRequestExchange {
-                kind,
-                asks,
-                begins: [None; 2],
-                ends: [None; 2],
-                name: RedactedName::default(),
-                status: RedactedName::default(),
-                parts: 0,
-                context: None,
-                void: None,
-                over_ns: self.last_ns,
-            });
-        open.begins[role as usize].get_or_insert(at);
+        self.open.begin(exchange, role, at, || {
+            OpenRequestExchange::new(kind, asks, self.last_ns)
+        });
     }
 
     // --- sockets ---
@@ -475,7 +423,7 @@ impl RequestConnection {
                 } else {
                     ExchangeRole::Response
                 };
-                open.begins[role as usize]
+                open.first.begins[role as usize]
             });
             let own = &mut self.ways[way as usize];
             // Of bytes that left, some may not have been reported yet.

@@ -46,6 +46,24 @@ pub struct ExchangeMessage {
     pub late_ns: u64,
 }
 
+impl ExchangeMessage {
+    /// When it was handed over, as far as it is known: it cannot leave before.
+    #[must_use]
+    pub fn handed_ns(&self) -> Option<u64> {
+        let handed = [self.written, self.left, self.arrived]
+            .into_iter()
+            .flatten();
+        handed.map(|(first, _)| first).min()
+    }
+
+    /// When it was there: read, or at its receiver's host, or gone from its sender's.
+    #[must_use]
+    pub fn came_ns(&self) -> Option<u64> {
+        self.read
+            .or(self.arrived.or(self.left).map(|(_, last)| last))
+    }
+}
+
 /// An exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
@@ -77,6 +95,9 @@ pub struct Exchange {
     pub request: ExchangeMessage,
     /// See `request`; none where nothing answers.
     pub response: Option<ExchangeMessage>,
+    /// Where it takes several round trips: each answer before the last, and what the client said next. `request` is what it said
+    /// first, `response` the last answer.
+    pub turns: Vec<(ExchangeMessage, ExchangeMessage)>,
     /// Whole parts of a response that is a stream.
     pub parts: u64,
     /// From the question after the server's address to its answer.
@@ -120,12 +141,14 @@ impl Exchange {
     /// When the request was handed over, as far as it is known: it cannot leave before.
     #[must_use]
     pub fn asked_ns(&self) -> Option<u64> {
-        let request = &self.request;
-        let handed = [request.written, request.left, request.arrived]
-            .into_iter()
-            .flatten()
-            .map(|(first, _)| first);
-        handed.min()
+        self.request.handed_ns()
+    }
+
+    /// Its round trips: what was asked in each, and what answered it.
+    pub fn rounds(&self) -> impl Iterator<Item = (&ExchangeMessage, Option<&ExchangeMessage>)> {
+        let asked = std::iter::once(&self.request).chain(self.turns.iter().map(|(_, next)| next));
+        let answers = self.turns.iter().map(|(answer, _)| Some(answer));
+        asked.zip(answers.chain([self.response.as_ref()]))
     }
 
     /// When the response was there: read, or at the client's host, or gone from the server's; when it was given up where there is
@@ -135,9 +158,6 @@ impl Exchange {
         if self.gave_up.is_some() {
             return self.gave_up;
         }
-        let response = self.response.as_ref()?;
-        response
-            .read
-            .or(response.arrived.or(response.left).map(|(_, last)| last))
+        self.response.as_ref()?.came_ns()
     }
 }

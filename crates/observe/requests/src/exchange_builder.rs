@@ -574,4 +574,6 @@ mod bounds;
 #[cfg(test)]
 mod quic_tests;
 #[cfg(test)]
+mod round_trips;
+#[cfg(test)]
 mod tests;

@@ -39,6 +39,27 @@ pub struct ServerThreadWork {
     pub other_ns: u64,
 }
 
+impl std::ops::Add for ServerThreadWork {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            thread: self.thread,
+            cpu_ns: self.cpu_ns + more.cpu_ns,
+            runnable_ns: self.runnable_ns + more.runnable_ns,
+            lock_ns: self.lock_ns + more.lock_ns,
+            disk_ns: self.disk_ns + more.disk_ns,
+            sleep_ns: self.sleep_ns + more.sleep_ns,
+            socket_ns: self.socket_ns + more.socket_ns,
+            child_ns: self.child_ns + more.child_ns,
+            stopped_ns: self.stopped_ns + more.stopped_ns,
+            collect_ns: self.collect_ns + more.collect_ns,
+            observer_ns: self.observer_ns + more.observer_ns,
+            other_ns: self.other_ns + more.other_ns,
+        }
+    }
+}
+
 /// What is known of an exchange beside its packets and sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeContext<'k> {
@@ -96,6 +117,20 @@ pub fn emit_exchange(
     one.facts(known, emit);
 }
 
+/// Bytes of all that was asked, and of all that was answered, if anything was.
+fn count_bytes(exchange: &Exchange) -> (u64, Option<u64>) {
+    let bytes = |message: &ExchangeMessage| message.end - message.from;
+    let asked = exchange
+        .rounds()
+        .fold(0, |all: u64, (asked, _)| all.saturating_add(bytes(asked)));
+    let answers = exchange.turns.iter().map(|(answer, _)| bytes(answer));
+    let answered = exchange
+        .response
+        .as_ref()
+        .map(|answer| answers.fold(bytes(answer), u64::saturating_add));
+    (asked, answered)
+}
+
 struct ExchangeEventWriter<'l> {
     exchange: &'l Exchange,
     unit: i64,
@@ -130,19 +165,49 @@ impl ExchangeEventWriter<'_> {
             emit(host, "APP_CONNECT", asked, &[connection]);
             emit(host, "APP_CONNECTED", there, &[connection]);
         }
-        let request = &exchange.request;
-        let range = |message: &ExchangeMessage, way: EventStreamDirection| {
-            let stream = EventValue::from(unit_ids::stream(flow, way));
-            [
-                self.unit.into(),
-                stream,
-                message.from.into(),
-                (message.end - message.from).into(),
-            ]
+        self.asked(&exchange.request, segments, [client, server], emit);
+        let Some(response) = &exchange.response else {
+            return;
         };
-        let ask = range(request, self.way[0]);
+        let Some((first, next)) = exchange.turns.first() else {
+            return self.answered(response, true, [client, server], emit);
+        };
+        // A line passes each point once: what comes behind the first round trip is one part of it.
+        self.answered(first, false, [client, server], emit);
+        if let (Some(host), Some(at_ns)) = (client.or(server), next.handed_ns()) {
+            emit(host, "APP_TURN", at_ns, &self.range(next, self.way[0]));
+        }
+        self.received(response, client, emit);
+    }
+
+    /// The unit, the stream and the bytes of a message.
+    fn range(
+        &self,
+        message: &ExchangeMessage,
+        way: EventStreamDirection,
+    ) -> [EventValue<'static>; 4] {
+        let flow = self.exchange.flow & unit_ids::LAST_FLOW;
+        let stream = EventValue::from(unit_ids::stream(flow, way));
+        [
+            self.unit.into(),
+            stream,
+            message.from.into(),
+            (message.end - message.from).into(),
+        ]
+    }
+
+    /// What the client says in a round trip.
+    fn asked(
+        &self,
+        request: &ExchangeMessage,
+        segments: bool,
+        hosts: [Option<&str>; 2],
+        emit: &mut RequestEventSink<'_>,
+    ) {
+        let [client, server] = hosts;
+        let ask = self.range(request, self.way[0]);
         let left = request.written.or(request.left).is_some();
-        if let (Some(host), Some(at_ns)) = (client.filter(|_| left), exchange.asked_ns()) {
+        if let (Some(host), Some(at_ns)) = (client.filter(|_| left), request.handed_ns()) {
             emit(host, "APP_CALL", at_ns, &ask);
         }
         if !(segments && left && client.is_some()) {
@@ -158,10 +223,18 @@ impl ExchangeEventWriter<'_> {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
             emit(host, "APP_INDICATION", at_ns, &ask);
         }
-        let Some(response) = &exchange.response else {
-            return;
-        };
-        let answer = range(response, self.way[1]);
+    }
+
+    /// What answers it; the last answer is the response.
+    fn answered(
+        &self,
+        response: &ExchangeMessage,
+        is_last: bool,
+        hosts: [Option<&str>; 2],
+        emit: &mut RequestEventSink<'_>,
+    ) {
+        let [client, server] = hosts;
+        let answer = self.range(response, self.way[1]);
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
             emit(host, "APP_REPLY", at_ns, &answer);
         }
@@ -175,9 +248,22 @@ impl ExchangeEventWriter<'_> {
         if let (Some(host), Some(at_ns)) = (client, response.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &answer);
         }
+        if is_last {
+            self.received(response, client, emit);
+        }
+    }
+
+    /// The client has all of it.
+    fn received(
+        &self,
+        response: &ExchangeMessage,
+        client: Option<&str>,
+        emit: &mut RequestEventSink<'_>,
+    ) {
         let came =
-            exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
-        if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| came)) {
+            self.exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
+        if let (Some(host), Some(at_ns)) = (client, self.exchange.end_ns().filter(|_| came)) {
+            let answer = self.range(response, self.way[1]);
             emit(host, "APP_RESPONSE", at_ns, &answer);
         }
     }
@@ -218,7 +304,7 @@ impl ExchangeEventWriter<'_> {
             .or_else(between);
         let Some(host) = host else { return };
         let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
-        let bytes = |message: &ExchangeMessage| message.end - message.from;
+        let (asked_bytes, answered_bytes) = count_bytes(exchange);
         let kind = match exchange.kind {
             ExchangeKind::Call if exchange.is_unopened => "connection",
             ExchangeKind::Call => "call",
@@ -240,8 +326,8 @@ impl ExchangeEventWriter<'_> {
                 self.names[1].as_str().into(),
                 known.programs.0.into(),
                 known.programs.1.into(),
-                bytes(&exchange.request).into(),
-                exchange.response.as_ref().map(bytes).into(),
+                asked_bytes.into(),
+                answered_bytes.into(),
                 exchange.parts.into(),
                 exchange.void.map_or(EventValue::Absent, EventValue::Text),
             ],
@@ -254,6 +340,7 @@ impl ExchangeEventWriter<'_> {
             ];
             values.extend(account.map(EventValue::from));
             values.push(exchange.round_trip_ns.into());
+            values.push(EventValue::from(1 + exchange.turns.len() as u64));
             emit(host, "REQUEST_TIME", at_ns, &values);
         }
         if let Some(context) = exchange.context {
@@ -303,24 +390,29 @@ impl ExchangeEventWriter<'_> {
     }
 
     fn network(&self, host: &str, at_ns: u64, emit: &mut RequestEventSink<'_>) {
-        let nothing = ExchangeMessage::default();
-        let (request, response) = (
-            &self.exchange.request,
-            self.exchange.response.as_ref().unwrap_or(&nothing),
-        );
+        let sum = |role: usize, of: fn(&ExchangeMessage) -> u64| {
+            let of_round = |(asked, answer): (&ExchangeMessage, Option<&ExchangeMessage>)| {
+                [Some(asked), answer][role].map_or(0, of)
+            };
+            self.exchange
+                .rounds()
+                .map(of_round)
+                .fold(0, u64::saturating_add)
+        };
+        let (request, response) = (0, 1);
         let values = [
-            request.again,
-            request.again_ns,
-            response.again,
-            response.again_ns,
-            request.held_ns,
-            response.held_ns,
-            request.window_ns,
-            response.window_ns,
+            sum(request, |message| message.again),
+            sum(request, |message| message.again_ns),
+            sum(response, |message| message.again),
+            sum(response, |message| message.again_ns),
+            sum(request, |message| message.held_ns),
+            sum(response, |message| message.held_ns),
+            sum(request, |message| message.window_ns),
+            sum(response, |message| message.window_ns),
             self.exchange.connect_again,
-            response.late_ns,
-            request.paused_ns,
-            response.paused_ns,
+            sum(response, |message| message.late_ns),
+            sum(request, |message| message.paused_ns),
+            sum(response, |message| message.paused_ns),
         ];
         if values.iter().any(|value| *value > 0) {
             let mut row = vec![EventValue::from(self.unit)];

@@ -332,6 +332,7 @@ impl QuicConnection {
                 open.over_ns = at_ns;
             }
             DissectorEvent::Begins { .. }
+            | DissectorEvent::GoesOn { .. }
             | DissectorEvent::Part { .. }
             | DissectorEvent::LeftOut(..) => {}
         }

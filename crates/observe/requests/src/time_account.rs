@@ -64,30 +64,54 @@ fn is_of_one_clock(exchange: &Exchange) -> bool {
     }
 }
 
-/// The account of an exchange; `None` where its beginning or its end is not known.
+/// The account of an exchange; `None` where its beginning or its end is not known. Parts of several round trips add up.
 #[must_use]
 pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     let (begin, end) = (exchange.begin_ns()?, exchange.end_ns()?);
     let nothing = ExchangeMessage::default();
-    let response = exchange
+    exchange
         .response
         .as_ref()
         .or(exchange.gave_up.map(|_| &nothing))?;
-    let request = &exchange.request;
+    let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
+    let mut account = PhaseAccount {
+        at: begin,
+        end,
+        is_of_one_clock: is_of_one_clock(exchange),
+        phases: [None; ExchangePhase::ALL.len()],
+    };
+    let set_up = [exchange.lookup, exchange.connect, exchange.handshake].map(last);
+    account.add(ExchangePhase::Lookup, &set_up, exchange.request.handed_ns());
+    for (number, (request, response)) in exchange.rounds().enumerate() {
+        let is_last = number == exchange.turns.len();
+        let gave_up = exchange.gave_up.filter(|_| is_last);
+        // From the server's side alone the way back and there lies between its answer and what comes next.
+        if number > 0 && exchange.client.host.is_none() {
+            account.add_way(exchange.round_trip_ns, request.handed_ns());
+        }
+        account.add(
+            ExchangePhase::Client,
+            &round_ends(request, response.unwrap_or(&nothing), gave_up),
+            request.handed_ns(),
+        );
+    }
+    Some(account.finish())
+}
+
+/// Where the parts of a round end, from [`ExchangePhase::Client`] on.
+fn round_ends(
+    request: &ExchangeMessage,
+    response: &ExchangeMessage,
+    gave_up: Option<u64>,
+) -> [Option<u64>; 8] {
     let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
     let first = |pair: Option<(u64, u64)>| pair.map(|(first, _)| first);
     // One that was given up is at the server until then; of an answer that was cut off the rest is waited for.
-    let answered = first(response.left)
-        .or(first(response.arrived))
-        .or(exchange.gave_up);
-    let is_cut = exchange.gave_up.is_some() && answered != exchange.gave_up;
-    let sent = exchange.gave_up.filter(|_| is_cut).or(last(response.left));
-    // Each part ends here.
-    let ends: [Option<u64>; ExchangePhase::ALL.len()] = [
-        last(exchange.lookup),
-        last(exchange.connect),
-        last(exchange.handshake),
-        exchange.asked_ns(),
+    let answered = first(response.left).or(first(response.arrived)).or(gave_up);
+    let is_cut = gave_up.is_some() && answered != gave_up;
+    let sent = gave_up.filter(|_| is_cut).or(last(response.left));
+    [
+        request.handed_ns(),
         last(request.left),
         last(request.arrived),
         // What is read after the answer began is no wait: the server does not need all of it.
@@ -98,32 +122,56 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
         sent,
         last(response.arrived),
         response.read,
-    ];
-    let (one_clock, asked) = (is_of_one_clock(exchange), exchange.asked_ns());
-    let (mut at, before_request) = (begin, ExchangePhase::Client as usize);
-    let mut account: ExchangePhaseTimes = [None; ExchangePhase::ALL.len()];
-    for (number, (part, part_end)) in account.iter_mut().zip(ends).enumerate() {
-        if let Some(part_end) = part_end {
+    ]
+}
+
+/// An account that goes on: up to where it is made.
+struct PhaseAccount {
+    at: u64,
+    end: u64,
+    is_of_one_clock: bool,
+    phases: ExchangePhaseTimes,
+}
+
+impl PhaseAccount {
+    /// Parts from that one on, each of which ends there; before `asked` nothing of the request happened.
+    fn add(&mut self, from: ExchangePhase, ends: &[Option<u64>], asked: Option<u64>) {
+        let before_request = ExchangePhase::Client as usize;
+        let parts = self.phases.iter_mut().enumerate().skip(from as usize);
+        for ((number, part), part_end) in parts.zip(ends) {
+            let Some(part_end) = *part_end else { continue };
             // On one clock a part that began before the one before it ended belongs to that: data in a SYN (RFC 7413), an answer that
             // begins while the request still leaves.
-            let part_end = match (one_clock, asked) {
+            let part_end = match (self.is_of_one_clock, asked) {
                 (false, _) => part_end,
-                (true, Some(asked)) if number < before_request => {
-                    part_end.clamp(at, end.max(at)).min(asked.max(at))
-                }
-                (true, _) => part_end.clamp(at, end.max(at)),
+                (true, Some(asked)) if number < before_request => part_end
+                    .clamp(self.at, self.end.max(self.at))
+                    .min(asked.max(self.at)),
+                (true, _) => part_end.clamp(self.at, self.end.max(self.at)),
             };
-            *part = Some(between(at, part_end));
-            at = part_end;
+            *part = Some(part.unwrap_or(0).saturating_add(between(self.at, part_end)));
+            self.at = part_end;
         }
     }
-    // What remains behind the last point that is known.
-    if at != end {
-        account[ExchangePhase::ALL.len() - 1] = Some(
-            account[ExchangePhase::ALL.len() - 1]
-                .unwrap_or(0)
-                .saturating_add(between(at, end)),
-        );
+
+    /// A round trip, or what there is of it before that moment.
+    fn add_way(&mut self, round_trip_ns: Option<u64>, until: Option<u64>) {
+        let Some((trip, until)) = round_trip_ns.zip(until) else {
+            return;
+        };
+        let there = until.min(self.at.saturating_add(trip)).max(self.at);
+        let part = &mut self.phases[ExchangePhase::There as usize];
+        *part = Some(part.unwrap_or(0).saturating_add(between(self.at, there)));
+        self.at = there;
     }
-    Some(account)
+
+    /// What remains behind the last point that is known is the last part's.
+    fn finish(mut self) -> ExchangePhaseTimes {
+        if self.at != self.end {
+            let rest = between(self.at, self.end);
+            let part = &mut self.phases[ExchangePhase::ALL.len() - 1];
+            *part = Some(part.unwrap_or(0).saturating_add(rest));
+        }
+        self.phases
+    }
 }

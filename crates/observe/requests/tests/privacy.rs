@@ -427,6 +427,11 @@ fn mysql_shows_no_secret() {
         packet(0, b"\x17\x07\0\0\0\0\x01\0\0\0\0\x01\xfe\0\x06SECRET"),
     ));
     script.push(('<', packet(1, &done)));
+    script.push((
+        '>',
+        packet(0, b"\x16SELECT d FROM t WHERE b = ? AND c = 'SECRET'"),
+    ));
+    script.push(('<', packet(1, &[0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])));
     let names = asked(&script);
     let has_answer = |what: &str| {
         names
@@ -442,7 +447,7 @@ fn mysql_shows_no_secret() {
         "{names:?}"
     );
     assert!(
-        has_answer("SELECT ?, ?") && has_answer("PREPARE SELECT a FROM t WHERE b = ? AND c = ?"),
+        has_answer("SELECT ?, ?") && has_answer("PREPARE SELECT d FROM t WHERE b = ? AND c = ?"),
         "{names:?}"
     );
     assert!(

@@ -8,6 +8,7 @@ pub mod magic;
 mod measuring;
 mod paper;
 mod parallel;
+mod printed_and_here;
 mod profile;
 pub mod vsystem;
 

@@ -4,6 +4,7 @@
 //! The data of everything on the path of a data unit begin alike: `unit; stream; offset; bytes` (see [`crate::unit_ids`]). A
 //! field that is not known is empty. `offset` counts bytes of the transport's stream from the connection's first byte on.
 
+pub mod block_rows;
 pub mod rows;
 
 pub use rows::ENTRIES;
@@ -81,6 +82,7 @@ pub fn fate(keyword: &str) -> Option<DataFate> {
             None
         }
         None if keyword.contains("RETRANS") => Some(DataFate::SentAgain),
+        None if keyword.ends_with("_GIVEN_UP") => Some(DataFate::GivenUp),
         None if keyword.contains("FLUSH") => Some(DataFate::Flushed),
         None if keyword.contains("DROP") => Some(DataFate::Dropped),
         None => None,

@@ -170,6 +170,7 @@ impl FuzzedConversation {
                 )
             }
             DissectorEvent::InTrace { context, .. } => assert!(context.trace() != 0),
+            DissectorEvent::GoesOn { exchange, of } => assert!(of < exchange, "{found:?}"),
             DissectorEvent::Void { exchange, .. } => {
                 assert!(self.void.insert(*exchange), "{found:?} twice")
             }

@@ -8,6 +8,7 @@ use crate::observation::EndpointObservation;
 use crate::service::{BulkDirection, ConnectionFacts, EndpointService};
 use crate::task::EndpointTask;
 use crate::times::DurationSamples;
+use crate::transport_sum::TransportSum;
 use crate::world::{EndpointProcessor, EndpointStep, EndpointWorld};
 use stackline_core::error::{Blame, Error, Result};
 use stackline_core::procedure::{self, PairSide};
@@ -53,6 +54,8 @@ pub struct Endpoint<W: EndpointWorld> {
     lossy: bool,
     /// Bytes that arrived while the clock ran, where cursors cannot know.
     arrived: u64,
+    /// What the transports of connections reported that came and went while the clock ran.
+    transports: TransportSum,
 }
 
 /// What was read when the clock started.
@@ -97,6 +100,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             beyond: false,
             lossy: false,
             arrived: 0,
+            transports: TransportSum::default(),
             task,
             world,
         }
@@ -431,10 +435,19 @@ impl<W: EndpointWorld> Endpoint<W> {
 
     async fn await_disconnect(&mut self) -> Result<()> {
         // A loop of connections goes on being measured; otherwise what follows is only the peer's leisure.
+        let stops = !self.loops && self.measuring();
         if !self.loops {
             self.stop();
         }
         self.open()?.await_disconnect().await?;
+        // What had been handed over when the clock stopped was still on its way, and the peer's clock ran.
+        if let Some((_, stop)) = self.observation.record.transport.as_mut().filter(|_| stops) {
+            *stop = self
+                .connection
+                .as_ref()
+                .and_then(EndpointService::transport)
+                .unwrap_or(*stop);
+        }
         self.world.emit(EndpointStep::Disconnected);
         self.note_connection();
         self.connection = None;
@@ -456,6 +469,9 @@ impl<W: EndpointWorld> Endpoint<W> {
         let facts = connection.facts();
         self.lossy |= lost_any(&facts);
         record.notes.extend(facts.notes);
+        if self.loops && self.started.is_some() && !self.stopped {
+            self.transports.add_connection(|| connection.transport());
+        }
         if !self.beyond {
             self.count_facts();
         }
@@ -560,11 +576,11 @@ impl<W: EndpointWorld> Endpoint<W> {
             record.usage = after.usage.since(&before.usage);
             record.cpu = Some((before.core, after.core, before.pinned));
         }
-        record.transport = start.transport.zip(
-            self.connection
-                .as_ref()
-                .and_then(EndpointService::transport),
-        );
+        let now = self
+            .connection
+            .as_ref()
+            .and_then(EndpointService::transport);
+        record.transport = self.transports.total(start.transport, now);
         self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 

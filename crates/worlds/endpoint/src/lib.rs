@@ -10,6 +10,7 @@
 //! | [`world`] | what a world gives it: a clock, connections, waiting |
 //! | [`task`] | what one side of one part is to do |
 //! | [`times`] | collects times in bounded memory |
+//! | `transport_sum` | what the transports of all its connections reported, as one |
 //! | [`observation`] | what endpoints observed, and their sum |
 //! | [`records`] | the two sides of a part as a run record |
 
@@ -20,6 +21,7 @@ pub mod records;
 pub mod service;
 pub mod task;
 pub mod times;
+mod transport_sum;
 pub mod world;
 
 pub use endpoint::Endpoint;

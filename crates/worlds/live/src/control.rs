@@ -38,8 +38,11 @@ pub struct AgentTask {
     pub source: DataAccess,
     /// Where it goes.
     pub destination: DataAccess,
-    /// Core to be pinned to.
+    /// Core to be pinned to, as it is written.
     pub cpu: Option<usize>,
+    /// Cores that its threads take in turn where none is written; none leaves them to the kernel.
+    #[serde(default)]
+    pub cores: Vec<usize>,
     /// Nice value, 0 for the usual.
     pub nice: i32,
     /// Proof of belonging.
@@ -464,6 +467,7 @@ mod tests {
             source: DataAccess::Memory,
             destination: DataAccess::Memory,
             cpu: None,
+            cores: Vec::new(),
             nice: 0,
             token: DatagramToken::default(),
             bind: IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -6,6 +6,7 @@ mod clocks;
 mod hosts;
 mod jobs;
 mod mailbox;
+mod pair_placement;
 mod run;
 mod silence_limits;
 mod silent_agents;
@@ -16,6 +17,7 @@ pub use mailbox::Coordinator;
 pub use traced_run::{KeepHostLog, LiveRunTrace};
 
 use crate::control::{AgentHello, FromAgent, ToAgent};
+use crate::cpu_placement;
 use crate::error::{Error, Result};
 use crate::launch::Launcher;
 use clocks::RunningClockQueries;
@@ -74,6 +76,7 @@ impl<'p> Coordinator<'p> {
             next_job: 0,
             flows: Vec::new(),
             ports: Vec::new(),
+            cores_for_pairs: Vec::new(),
             clocks: BTreeMap::new(),
             asking: RunningClockQueries::default(),
             taking: false,
@@ -84,6 +87,11 @@ impl<'p> Coordinator<'p> {
         let report = coordinator.ask()?;
         coordinator.questions = None;
         Ok((coordinator, report))
+    }
+
+    /// From now on pairs whose ends are both here have cores by one rule, where nobody chose cores.
+    pub fn place_local_pairs(&mut self) {
+        self.cores_for_pairs = cpu_placement::allowed_cores();
     }
 
     /// Waits until every agent has greeted.

@@ -258,7 +258,7 @@ fn threads(task: &AgentTask) -> u32 {
 /// Starts a thread for these endpoints.
 fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
     let replica = benches.first().map_or(0, |bench| bench.replica);
-    let work = move || match benches.first().map(|bench| settle(&bench.task)) {
+    let work = move || match benches.first().map(|bench| settle(&bench.task, replica)) {
         Some(Err(error)) => benches
             .iter()
             .for_each(|bench| bench.report(Err(error.clone()))),
@@ -408,9 +408,15 @@ fn parameters(task: &AgentTask, replica: u32) -> LiveConnectParameters {
 }
 
 /// Pins the thread, sets its priority and its timers' precision.
-fn settle(task: &AgentTask) -> Result<()> {
-    if let Some(cpu) = task.cpu {
-        cpu_placement::pin(cpu)?;
+fn settle(task: &AgentTask, thread: u32) -> Result<()> {
+    match (
+        task.cpu,
+        task.cores.get(thread as usize % task.cores.len().max(1)),
+    ) {
+        (Some(cpu), _) => cpu_placement::pin(cpu)?,
+        // A core that is not to be had was nobody's wish: the record says that the thread is not pinned.
+        (None, Some(core)) => drop(cpu_placement::pin(*core)),
+        (None, None) => {}
     }
     if task.nice != 0 {
         usage::set_nice(task.nice).map_err(|e| {

@@ -33,5 +33,5 @@ pub use backend::RunContext;
 pub use recording::Traces;
 pub use run_sequence::{RunsOutcome, make_runs};
 pub use run_writer::{RunProgress, RunWriter, StopRule};
-pub use seeds::{make_runs_of_seeds, simulate};
+pub use seeds::{make_runs_of_seeds, simulate, simulate_within};
 pub use worlds::{record_all, recorders};

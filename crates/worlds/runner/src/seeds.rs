@@ -12,7 +12,15 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
-type Yield = Result<Vec<Vec<RunRecord>>, Error>;
+type Yield = Result<SeedRuns, Error>;
+
+/// All runs under one seed.
+struct SeedRuns {
+    /// The records of each.
+    records: Vec<Vec<RunRecord>>,
+    /// Simulated events of all of them.
+    events: u64,
+}
 
 /// Makes all runs under all seeds and hands them to the writer in the order of the seeds; runs are numbered on from seed to seed.
 ///
@@ -25,8 +33,8 @@ pub fn make_runs_of_seeds(
     writer: &mut RunWriter<'_>,
 ) -> Result<(), Error> {
     let first = *seeds.start();
-    of_seeds(plan, seeds, interrupted, |seed, made| {
-        keep(seed - first, made, writer)
+    of_seeds(plan, seeds, u64::MAX, interrupted, |seed, made| {
+        keep(seed - first, made.records, writer)
     })
 }
 
@@ -40,21 +48,39 @@ pub fn simulate(
     interrupted: &AtomicBool,
     mut take: impl FnMut(Vec<RunRecord>),
 ) -> Result<(), Error> {
+    simulate_within(plan, seeds, u64::MAX, interrupted, |records, _| {
+        take(records)
+    })
+}
+
+/// The same within so many simulated events for each seed; `take` is given how many they were. What is simulated does not depend on how
+/// fast this machine is.
+///
+/// # Errors
+/// The first [`Error`] in that order, of a seed that takes more events as if it were interrupted; what came before it was taken.
+pub fn simulate_within(
+    plan: &Plan,
+    seeds: RangeInclusive<u64>,
+    most_events: u64,
+    interrupted: &AtomicBool,
+    mut take: impl FnMut(Vec<RunRecord>, u64),
+) -> Result<(), Error> {
     let mut before = 0;
-    of_seeds(plan, seeds, interrupted, |_, made| {
-        let runs = u32::try_from(made.len()).unwrap_or(u32::MAX);
-        let mut records: Vec<RunRecord> = made.into_iter().flatten().collect();
+    of_seeds(plan, seeds, most_events, interrupted, |_, made| {
+        let runs = u32::try_from(made.records.len()).unwrap_or(u32::MAX);
+        let mut records: Vec<RunRecord> = made.records.into_iter().flatten().collect();
         records.iter_mut().for_each(|record| record.run += before);
         before += runs;
-        take(records);
+        take(records, made.events);
     })
 }
 
 fn of_seeds(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
+    most_events: u64,
     interrupted: &AtomicBool,
-    take: impl FnMut(u64, Vec<Vec<RunRecord>>),
+    take: impl FnMut(u64, SeedRuns),
 ) -> Result<(), Error> {
     let (first, last) = (*seeds.start(), *seeds.end());
     // How many were taken: the last number may be the largest there is.
@@ -72,7 +98,7 @@ fn of_seeds(
                         .filter(|seed| *seed <= last);
                     let Some(seed) = seed else { return };
                     if sender
-                        .send((seed, one_seed(plan, seed, interrupted)))
+                        .send((seed, one_seed(plan, seed, most_events, interrupted)))
                         .is_err()
                     {
                         return;
@@ -95,7 +121,7 @@ fn of_seeds(
 fn in_order(
     mut next: u64,
     yields: impl Iterator<Item = (u64, Yield)>,
-    mut keep: impl FnMut(u64, Vec<Vec<RunRecord>>),
+    mut keep: impl FnMut(u64, SeedRuns),
 ) -> Result<(), Error> {
     let mut early = std::collections::BTreeMap::new();
     for (seed, made) in yields {
@@ -111,17 +137,23 @@ fn in_order(
     Ok(())
 }
 
-fn one_seed(plan: &Plan, seed: u64, interrupted: &AtomicBool) -> Yield {
+fn one_seed(plan: &Plan, seed: u64, most_events: u64, interrupted: &AtomicBool) -> Yield {
     let mut schedule = PlanSchedule::new(plan, seed);
-    let mut all = Vec::new();
+    let (mut all, mut events) = (Vec::new(), 0_u64);
     while let Some(scheduled) = schedule.next(|_| true) {
         let network = network_of(plan, &scheduled)?;
-        let (outcome, ()) = stackline_sim::carry_out(&scene(network, &scheduled, interrupted), ())?;
+        let mut scene = scene(network, &scheduled, interrupted);
+        scene.limits.events = most_events.saturating_sub(events);
+        let (outcome, ()) = stackline_sim::carry_out(&scene, ())?;
+        events = events.saturating_add(outcome.events);
         let output = run_output(network, outcome);
         schedule.record_time(output.took);
         all.push(output.records);
     }
-    Ok(all)
+    Ok(SeedRuns {
+        records: all,
+        events,
+    })
 }
 
 fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, writer: &mut RunWriter<'_>) {

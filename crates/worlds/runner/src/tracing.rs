@@ -32,6 +32,8 @@ pub(crate) struct Tracing {
 pub(crate) struct RunTrace {
     /// When it began and was over, in the reference's time, ns.
     pub(crate) span_ns: (u64, u64),
+    /// When the time of its network began, where that is not when it began, ns.
+    pub(crate) network_ns: Option<u64>,
     /// What is known of each host: the latest counts, with those of runs before summed in.
     pub(crate) hosts: BTreeMap<String, HostTrace>,
 }
@@ -92,6 +94,7 @@ impl RunTracer {
             warmup,
             from_ns,
             to_ns,
+            network_ns: traced.network_ns,
         });
         self.spool
             .append(COORDINATOR, &marks(scheduled, traced.span_ns))?;

@@ -7,7 +7,7 @@ use stackline_core::error::Blame;
 use stackline_core::plan::{Measurement, Plan, World};
 use stackline_core::run_record::RunRecord;
 use stackline_core::time::Duration;
-use stackline_runner::{make_runs_of_seeds, simulate};
+use stackline_runner::{make_runs_of_seeds, simulate, simulate_within};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -239,6 +239,28 @@ fn the_first_seed_that_fails_is_named_and_those_before_it_are_taken() {
     let stop = AtomicBool::new(true);
     let failed = simulate(&plan, 1..=100, &stop, |_| {}).unwrap_err();
     assert_eq!(failed.blame, Blame::Interrupted);
+}
+
+#[test]
+fn a_seed_that_takes_more_events_than_it_may_is_given_up_whatever_the_machine() {
+    let plan = plan_of(&[NETWORK, &calls("1")].concat());
+    let nobody = AtomicBool::new(false);
+    let (mut events, mut all) = (Vec::new(), Vec::new());
+    simulate_within(&plan, 1..=3, u64::MAX, &nobody, |records, took| {
+        events.push(took);
+        all.extend(records);
+    })
+    .unwrap();
+    let most = events.iter().copied().max().unwrap();
+    let mut again = Vec::new();
+    simulate_within(&plan, 1..=3, most, &nobody, |records, _| {
+        again.extend(records)
+    })
+    .unwrap();
+    assert_eq!(again, all);
+    let mut taken = 0;
+    let few = simulate_within(&plan, 1..=3, most / 10, &nobody, |_, _| taken += 1).unwrap_err();
+    assert_eq!((few.blame, taken), (Blame::Interrupted, 0));
 }
 
 #[test]

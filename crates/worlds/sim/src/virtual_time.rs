@@ -238,6 +238,11 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         if looks {
             self.not_interrupted()?;
         }
+        if self.events > self.limits.events {
+            let most = self.limits.events;
+            let words = format!("it takes more than {most} simulated events");
+            return Err(Error::new(Blame::Interrupted, words));
+        }
         if self.steps > self.limits.steps_an_instant {
             return Err(Error::measurement(format!("time stands still at {at} s"))
                 .hint("an endpoint sends without end, and no link, buffer or pace slows it down: give a link a rate"));

@@ -389,13 +389,21 @@ impl RequestRecorder {
         }
     }
 
-    /// What the thread that answered did from when the request was read until it had handed over its answer.
+    /// What the thread that answered did from when the request was read until it had handed over its answer, in each of its round
+    /// trips.
     fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<ServerThreadWork> {
-        let from = exchange.request.read?;
-        let answer = exchange.response.as_ref()?;
-        let (first, last) = answer.left?;
-        let written = answer.written.map_or(first, |(_, written)| written);
-        self.did(thread, from, written.clamp(first, last.max(first)))
+        let spans: Vec<(u64, u64)> = exchange
+            .rounds()
+            .filter_map(|(asked, answer)| {
+                let (first, last) = answer?.left?;
+                let written = answer?.written.map_or(first, |(_, written)| written);
+                Some((asked.read?, written.clamp(first, last.max(first))))
+            })
+            .collect();
+        let of_spans = spans
+            .into_iter()
+            .filter_map(|(from, to)| self.did(thread, from, to));
+        of_spans.reduce(|all, more| all + more)
     }
 
     /// What the thread that read a request did while that lay unread, where this is worth a word.

@@ -50,7 +50,10 @@ impl Assembler<'_> {
             bytes: &bytes,
         }
         .lifelines(&drawn, &met, &known, &ranks);
-        outcomes::classify(&mut lifelines, self.index, self.until_ns);
+        let in_memory =
+            |line: &RawLifeline| self.in_memory.get(line.id as usize).copied().flatten();
+        let in_memory: Vec<Option<bool>> = drawn.raw.iter().map(in_memory).collect();
+        outcomes::classify(&mut lifelines, self.index, self.until_ns, &in_memory);
         lifelines
     }
 

@@ -1,6 +1,7 @@
 //! What a keyword means for a data unit: that it is at a point of its way, that something happened to it beside its way, or
 //! nothing.
 
+use stackline_events::catalogue::block_rows::SOURCE_KEYWORD;
 use stackline_events::catalogue::{self, CatalogueEntry, DataFate, Layer};
 
 /// What an event with a keyword is to the unit it names.
@@ -25,6 +26,8 @@ pub(crate) struct KeywordRole {
     /// Its row in the catalogue; `usize::MAX` for keywords of others.
     pub(crate) row: usize,
     pub(crate) layer: Option<Layer>,
+    /// Whether its events say if a server had the unit in memory.
+    pub(crate) says_source: bool,
 }
 
 /// A call that hands data over returns: at that moment the unit may already be further.
@@ -50,6 +53,7 @@ impl KeywordRole {
             stage,
             row,
             layer: Some(entry.layer),
+            says_source: false,
         }
     }
 
@@ -65,6 +69,7 @@ impl KeywordRole {
             stage: 0,
             row: usize::MAX,
             layer: None,
+            says_source: keyword == SOURCE_KEYWORD,
         }
     }
 
@@ -94,7 +99,7 @@ impl KeywordRole {
 
 fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
     let stage = match entry.keyword {
-        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
+        "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_TURN" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
         "SOCK_SEND" | "DISPLAY_SEND" => 2,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,

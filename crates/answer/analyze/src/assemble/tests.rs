@@ -167,6 +167,78 @@ fn a_read_that_takes_no_time_is_a_cache_hit() {
     );
 }
 
+/// Blocks of the block server as its sessions write them: unit, whether a read is on the way, what the message says.
+fn blocks(of: &[(u32, bool, &str)]) -> Vec<String> {
+    let mut log = String::new();
+    for (unit, read, source) in of {
+        let at = |ms: u32| f64::from(ms) * 1e6;
+        let mut point = |keyword: &str, host: &str, ms: u32| {
+            let _ = writeln!(
+                log,
+                "{keyword}; {host}; {unit}; {}; {unit}; 7; 1; 1; 49152; {source}",
+                at(ms)
+            );
+        };
+        point("TV_REQ_TILE", "app", 0);
+        point("DPSS_SERV_IN", "s", 8);
+        if *read {
+            point("DPSS_START_READ", "s", 13);
+            point("DPSS_END_READ", "s", 35);
+        }
+        point("DPSS_START_WRITE", "s", 40);
+        // The end of a connection's last write is not reported.
+        if *unit != of.len() as u32 {
+            point("DPSS_END_WRITE", "s", 41);
+        }
+        point("TV_RECV_TILE", "app", 60);
+    }
+    let made = lifelines(&table(&log), None, &LifelineOptions::default());
+    made.lines.iter().map(|line| word(line.outcome)).collect()
+}
+
+fn word(outcome: LifelineOutcome) -> String {
+    match outcome {
+        LifelineOutcome::Complete => "complete".into(),
+        LifelineOutcome::CacheHit => "cache hit".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_block_is_a_cache_hit_where_its_message_says_so() {
+    let (hit, miss) = ("cache hit", "complete");
+    let none = [
+        (1, true, "disk"),
+        (2, true, "disk"),
+        (3, true, "disk"),
+        (4, true, "disk"),
+    ];
+    assert_eq!(blocks(&none), [miss; 4]);
+    let all = [
+        (1, false, "memory"),
+        (2, false, "memory"),
+        (3, false, "memory"),
+    ];
+    assert_eq!(blocks(&all), [hit; 3]);
+    let half = [
+        (1, true, "disk"),
+        (2, false, "memory"),
+        (3, false, "memory"),
+        (4, true, "disk"),
+    ];
+    assert_eq!(blocks(&half), [miss, hit, hit, miss]);
+    let last = [(1, true, "disk"), (2, true, "disk"), (3, false, "memory")];
+    assert_eq!(blocks(&last), [miss, miss, hit]);
+    let first = [(1, false, "memory"), (2, true, "disk")];
+    assert_eq!(blocks(&first), [hit, miss]);
+    let unsaid = [(1, true, ""), (2, true, ""), (3, false, ""), (4, true, "")];
+    assert_eq!(
+        blocks(&unsaid)[2],
+        hit,
+        "found by what it left out, as in others' logs"
+    );
+}
+
 #[test]
 fn a_line_without_its_beginning_ends_at_the_next_request() {
     let log = "\

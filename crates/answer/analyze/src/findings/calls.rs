@@ -1,4 +1,5 @@
 //! What limits calls, each of which waits for an answer.
 
+pub(super) mod connection_per_call;
 pub(super) mod nagle_delayed_ack;
 pub(super) mod serial_round_trips;

@@ -1,10 +1,12 @@
 //! What a piece of advice changes, as data: on a copy of the plan, so that whoever can run it sees what the advice is worth. It
 //! decides nothing and runs nothing.
 
+use crate::findings::kept_connection;
+use crate::findings::measured::link_outages::without_outages;
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, ImpMachine, ImpSettings, LinkQueue, LinkRate, LossModel, Network, NetworkLink,
-    NetworkSwitch,
+    Discipline, ImpMachine, ImpSettings, Jitter, LinkQueue, LinkRate, LossModel, Network,
+    NetworkLink, NetworkSwitch,
 };
 use stackline_core::plan::{Measurement, Plan};
 use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, ProcedureStep};
@@ -30,6 +32,10 @@ pub enum PlanChange {
     Nearer(Vec<LinkEnds>),
     /// A link loses nothing in the direction from the first of these nodes to the second.
     NoLoss(LinkEnds),
+    /// A link between these nodes carries something at all times, both ways.
+    NoOutage(LinkEnds),
+    /// Packets keep their order on a link, both ways, with the same delay on average.
+    InOrder(LinkEnds),
     /// All links carry packets of at most so many bytes.
     Packets(u64),
     /// An IMP has room to put so many messages together.
@@ -46,6 +52,8 @@ pub enum PlanChange {
     Processor(String),
     /// One side of a part waits nowhere by itself.
     NoDelays(usize, PairSide),
+    /// One part opens its connections once, before its clock starts.
+    KeepConnection(usize),
     /// Nothing runs beside what is measured.
     NoLoad,
 }
@@ -62,7 +70,10 @@ impl PlanChange {
     /// Whether its gain shows in the time of the whole and not in that of calls: the caller's own time lies between them.
     #[must_use]
     pub const fn is_between_calls(&self) -> bool {
-        matches!(self, Self::NoDelays(_, PairSide::Initiator))
+        matches!(
+            self,
+            Self::NoDelays(_, PairSide::Initiator) | Self::KeepConnection(_)
+        )
     }
 
     /// What of it the advice does not say, for the reader of what it came to.
@@ -79,10 +90,13 @@ impl PlanChange {
             | Self::ImpWindow(..)
             | Self::Machine(..)
             | Self::Channels(..)
+            | Self::KeepConnection(_)
             | Self::Pace(..) => None,
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
             Self::NoLoss(_) => Some("without its losses"),
+            Self::NoOutage(_) => Some("without that"),
+            Self::InOrder(_) => Some("at the same mean delay"),
             Self::Processor(_) => Some("at twice its speed"),
             Self::NoDelays(..) => Some("without that time"),
             Self::NoLoad => Some("without it"),
@@ -111,6 +125,10 @@ impl PlanChange {
                     .insert("n".to_owned(), OptionValue::Number(*packets));
             }
             Self::NoDelays(part, side) => without_delays(measured, *part, *side)?,
+            Self::KeepConnection(part) => {
+                let procedure = &mut measured.parts.get_mut(*part)?.procedure;
+                kept_connection::keep_connection(procedure)?;
+            }
             Self::NoLoad => measured.parts.retain(|part| !part.background),
             _ => {
                 let network = changed
@@ -141,6 +159,8 @@ impl PlanChange {
                 }
             }),
             Self::NoLoss(ends) => no_loss(network, ends),
+            Self::InOrder(ends) => each_of(network, std::slice::from_ref(ends), in_order),
+            Self::NoOutage(ends) => no_outage(network, ends),
             Self::Packets(bytes) => {
                 network
                     .links
@@ -185,6 +205,7 @@ impl PlanChange {
             | Self::Unset(..)
             | Self::Window(..)
             | Self::NoDelays(..)
+            | Self::KeepConnection(_)
             | Self::NoLoad => {}
         }
     }
@@ -224,6 +245,27 @@ fn each_of(network: &mut Network, these: &[LinkEnds], mut change: impl FnMut(&mu
         .iter_mut()
         .filter(|link| these.iter().any(|ends| same(link, ends)))
         .for_each(&mut change);
+}
+
+/// The link between these nodes carries something at all times, and neither is down.
+fn no_outage(network: &mut Network, ends: &LinkEnds) {
+    each_of(network, std::slice::from_ref(ends), without_outages);
+    let hosts = network.hosts.iter_mut();
+    let here = hosts.filter(|host| [&ends.0, &ends.1].contains(&&host.name));
+    here.for_each(|host| host.down = None);
+}
+
+/// What is added to the delay of each packet is added to that of the link, on average.
+fn in_order(link: &mut NetworkLink) {
+    let reorders = |jitter: &mut Jitter| jitter.reorder;
+    let Some(jitter) = link.jitter.take_if(reorders) else {
+        return;
+    };
+    let more = Duration::from_seconds(jitter.distribution.mean().unwrap_or(0.0).max(0.0));
+    link.delay += more;
+    for (_, delay) in link.delays.iter_mut().flat_map(|delays| &mut delays.steps) {
+        *delay += more;
+    }
 }
 
 /// A link that is the same both ways becomes two, of which one loses as before.

@@ -7,6 +7,9 @@ use stackline_core::units;
 /// Findings explain at least this share of the measured time.
 pub const LEAST: f64 = 0.05;
 
+/// What saves less is no limit by itself.
+const IDLE: f64 = 0.03;
+
 /// The kind of a measurement that nothing limits.
 pub(crate) const HEALTHY: &str = "healthy";
 
@@ -19,9 +22,13 @@ pub struct Finding {
     pub sentence: String,
     /// How sure that is, 0 to 1.
     pub confidence: f64,
-    /// Share of the time of what was measured that it explains, of all parallel parts together, 0 to 1: what findings are
-    /// ranked by.
+    /// Share of the time of what was measured that it explains, of all parallel parts together, 0 to 1. No time is in two findings of a
+    /// measurement.
     pub share: f64,
+    /// Whether its share is of data units that never arrived, which costs no time.
+    pub is_of_units: bool,
+    /// Share of the time that taking it away saves, where that was simulated, 0 to 1: what findings are ranked by then.
+    pub saves: Option<f64>,
     /// What proves it.
     pub evidence: Vec<Evidence>,
     /// What would make it better.
@@ -66,6 +73,8 @@ pub enum Gauge {
     Throughput,
     /// Mean response time of calls.
     Response,
+    /// Answered calls a second, where calls were lost.
+    Calls,
     /// Mean time to connect and disconnect.
     Connect,
     /// The measured time.
@@ -79,7 +88,7 @@ pub struct ExpectedEffect {
     pub metric: Gauge,
     /// Parts that are compared: of several, figures and gains are geometric means over them.
     pub parts: usize,
-    /// Median without the change, in bit/s or s.
+    /// Median without the change, in bit/s, calls a second or s.
     pub now: f64,
     /// With it.
     pub then: f64,
@@ -125,12 +134,10 @@ impl ExpectedEffect {
     #[must_use]
     pub fn text(&self) -> String {
         let [times, least, greatest] = self.times_as_fast;
-        let value = |value| {
-            if self.metric == Gauge::Throughput {
-                units::format_rate(value)
-            } else {
-                units::format_time(value)
-            }
+        let value = |value| match self.metric {
+            Gauge::Throughput => units::format_rate(value),
+            Gauge::Calls => format!("{value:.1} answered calls a second"),
+            Gauge::Response | Gauge::Connect | Gauge::Elapsed => units::format_time(value),
         };
         let of_parts = if self.parts > 1 {
             format!(" (means of {} parts)", self.parts)
@@ -175,6 +182,12 @@ impl Finding {
         self
     }
 
+    /// Of data units that never arrived, and not of time.
+    pub(crate) fn of_units(mut self) -> Self {
+        self.is_of_units = true;
+        self
+    }
+
     /// With something to try.
     pub(crate) fn attempt(mut self, what: impl Into<String>) -> Self {
         self.tries.push(Advice::of(what));
@@ -210,10 +223,16 @@ impl Finding {
         self.kind == HEALTHY
     }
 
-    /// The share of the time it explains, times how sure it is.
+    /// The share of the time that taking it away saves, or else that it explains, times how sure it is.
     #[must_use]
     pub fn rank(&self) -> f64 {
-        self.share * self.confidence
+        self.saves.unwrap_or(self.share) * self.confidence
+    }
+
+    /// Whether taking it away was tried and brought next to nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.saves.is_some_and(|saves| saves < IDLE)
     }
 }
 

@@ -54,6 +54,8 @@ impl FindingKind {
             sentence,
             confidence,
             share,
+            is_of_units: false,
+            saves: None,
             evidence,
             tries,
             measurement: None,

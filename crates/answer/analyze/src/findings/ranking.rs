@@ -1,18 +1,131 @@
-//! Which finding comes first, wherever findings are shown.
+//! Which finding comes first, wherever findings are shown, and that no time is in two of them.
 
+use super::finding::percent;
 use super::{Finding, LEAST, environment, requests, unexplained};
+use std::collections::BTreeSet;
 
 /// Puts the most important first.
 pub fn rank(findings: &mut [Finding]) {
     findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
 }
 
-/// Failures come before all that only takes time, causes before what has none, and all before what is only noted.
+/// Failures come before all that only takes time, causes before what saves nothing when it is taken away, then what has no cause, and all
+/// before what is only noted.
 fn tier(finding: &Finding) -> u8 {
     match finding.kind {
         kind if requests::causes::FAILURES.contains(&kind) => 0,
-        kind if kind == unexplained::KIND.name => 2,
-        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 3,
+        kind if kind == unexplained::KIND.name => 3,
+        kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 4,
+        _ if finding.is_idle() => 2,
         _ => 1,
+    }
+}
+
+/// Lets each share of a measurement's time count once: what findings of higher rank explain, those below do not. What is left without a
+/// cause is no more than causes leave, and is no finding where that is little.
+pub fn count_time_once(findings: &mut Vec<Finding>) {
+    rank(findings);
+    let measurements: BTreeSet<usize> = findings.iter().filter_map(|one| one.measurement).collect();
+    for measurement in measurements {
+        let mut left: f64 = 1.0;
+        let of_it = |one: &&mut Finding| one.measurement == Some(measurement) && !one.is_of_units;
+        for finding in findings.iter_mut().filter(of_it) {
+            if finding.kind == unexplained::KIND.name {
+                leave_unexplained(finding, left);
+            } else {
+                finding.share = finding.share.min(left);
+            }
+            left = (left - finding.share).max(0.0);
+        }
+    }
+    findings.retain(|one| one.kind != unexplained::KIND.name || one.share >= LEAST);
+}
+
+/// No more than so much is without a cause, and its sentence says so.
+fn leave_unexplained(finding: &mut Finding, left: f64) {
+    if left >= finding.share {
+        return;
+    }
+    let (was, now) = (percent(finding.share), percent(left));
+    if let Some(rest) = finding.sentence.strip_prefix(&was) {
+        finding.sentence = format!("{now}{rest}");
+    }
+    finding.share = left;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(kind: &'static str, share: f64, confidence: f64) -> Finding {
+        Finding {
+            kind,
+            sentence: format!("{} of the time", percent(share)),
+            confidence,
+            share,
+            is_of_units: false,
+            saves: None,
+            evidence: Vec::new(),
+            tries: Vec::new(),
+            measurement: Some(0),
+            takes: None,
+        }
+    }
+
+    fn order(findings: &[Finding]) -> Vec<(&str, u32)> {
+        findings
+            .iter()
+            .map(|one| (one.kind, (100.0 * one.share).round() as u32))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_taken_away_ranks_by_what_that_saved() {
+        let saves = |kind, share, saves| Finding {
+            saves: Some(saves),
+            ..finding(kind, share, 0.9)
+        };
+        let mut found = vec![
+            finding("unexplained", 0.1, 0.3),
+            saves("link_loss", 0.5, 0.0),
+            saves("socket_buffer", 0.4, 0.25),
+            saves("window_below_bdp", 0.3, 0.6),
+        ];
+        rank(&mut found);
+        let kinds: Vec<&str> = found.iter().map(|one| one.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                "window_below_bdp",
+                "socket_buffer",
+                "link_loss",
+                "unexplained"
+            ]
+        );
+    }
+
+    #[test]
+    fn no_time_is_in_two_findings() {
+        let mut found = vec![
+            finding("unexplained", 0.99, 0.3),
+            finding("application_limited", 0.5, 0.9),
+            finding("serial_round_trips", 0.4, 0.9),
+        ];
+        count_time_once(&mut found);
+        let wanted = [
+            ("application_limited", 50),
+            ("serial_round_trips", 40),
+            ("unexplained", 10),
+        ];
+        assert_eq!(order(&found), wanted);
+        assert!(found[2].sentence.starts_with("10 %"));
+        found.push(finding("link_loss", 0.95, 0.95));
+        count_time_once(&mut found);
+        let wanted = [
+            ("link_loss", 95),
+            ("application_limited", 5),
+            ("serial_round_trips", 0),
+        ];
+        assert_eq!(order(&found), wanted);
     }
 }

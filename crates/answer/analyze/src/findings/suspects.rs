@@ -4,8 +4,10 @@
 use crate::findings::bulk::application_limited;
 use crate::findings::bulk::link_loss;
 use crate::findings::bulk::network_limited;
+use crate::findings::bulk::outage;
 use crate::findings::bulk::queue_drop;
 use crate::findings::bulk::receiver_limited;
+use crate::findings::bulk::reordering;
 use crate::findings::bulk::socket_buffer;
 use crate::findings::bulk::window_below_bdp;
 use crate::findings::calls::nagle_delayed_ack;
@@ -14,11 +16,13 @@ use crate::findings::environment::cpu_limit;
 use crate::findings::finding::{Advice, Finding};
 use crate::findings::kind::FindingKind;
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::needless_resends::NeedlessResends;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use crate::findings::measured::path::PathPort;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::LossModel;
 use stackline_core::procedure::{self, OperationCall, PairSide};
+use stackline_core::time::Duration;
 
 /// Something that may cost time.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +113,9 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
         ("send_buffer", &socket_buffer::KIND, "the send buffer"),
     ];
     for (name, kind, words) in buffers {
-        if let Some(bytes) = stack.number(name) {
+        // One that holds all that is sent before anything is waited for limits nothing.
+        let small = |bytes: &u64| *bytes < 2 * part.longest_message();
+        if let Some(bytes) = stack.number(name).filter(small) {
             let what = format!("{words} that was asked for limits: `{name} = {bytes}`");
             found.push(suspect(
                 measurement,
@@ -146,6 +152,7 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     for port in crossed().take(MOST_LINKS) {
         let (name, ends) = (&port.name, port.hop.ends.clone());
         let places = vec![name.clone(), format!("{}>{}", ends.1, ends.0)];
+        found.extend(interruptions(measurement, port, &places));
         if port.link_drops() > 0 && port.hop.losses != LossModel::None {
             let what = format!("the link {name} loses packets");
             found.push(suspect(
@@ -178,6 +185,43 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
         }
     }
     found
+}
+
+/// Times in which a link carries nothing, and packets that overtake one another on it.
+fn interruptions(
+    measurement: &FindingMeasurement<'_>,
+    port: &PathPort,
+    places: &[String],
+) -> Vec<Suspect> {
+    let (name, ends) = (&port.name, &port.hop.ends);
+    let mut found = Vec::new();
+    let mut outages = measurement.outages.iter();
+    if let Some(outage) = outages.find(|one| one.place == *name) {
+        found.push(suspect(
+            measurement,
+            &outage::KIND,
+            places.to_vec(),
+            format!("the link {name} {}", outage.words(longest_run(measurement))),
+            PlanChange::NoOutage(ends.clone()),
+        ));
+    }
+    let resends = NeedlessResends::of(measurement);
+    if resends.is_some_and(|resends| measurement.ports[resends.port].name == *name) {
+        found.push(suspect(
+            measurement,
+            &reordering::KIND,
+            places.to_vec(),
+            format!("packets overtake one another on the link {name}"),
+            PlanChange::InOrder(ends.clone()),
+        ));
+    }
+    found
+}
+
+/// How long the longest run took.
+fn longest_run(measurement: &FindingMeasurement<'_>) -> Duration {
+    let records = measurement.parts.iter().flat_map(|part| &part.records);
+    Duration(records.map(|record| record.elapsed_ns).max().unwrap_or(0))
 }
 
 /// Bytes that hold everything.

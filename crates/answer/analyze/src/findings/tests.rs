@@ -4,6 +4,8 @@ mod calls;
 mod ends;
 mod lost_data;
 mod observed;
+mod outages;
+mod reordering;
 mod request_network;
 mod requests;
 mod session;

@@ -1,14 +1,17 @@
-//! Time of a transfer that no finding accounts for: neither was its path full, nor is it known what was in the way.
+//! Time of a transfer, or of calls, that no finding accounts for: neither was its path full, nor is it known what was in the way.
 
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::answered_time;
 use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::unaccounted;
 use stackline_core::procedure::PairSide;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: "unexplained",
-    meaning: "a transfer's path was not full, or its fullness is not known, and no cause accounts for so much of the time; below every cause",
+    meaning: "a transfer's path was not full, or its fullness is not known, or calls take longer than distance, data and service, and no cause accounts for so much of the time; below every cause",
     find: &[Find::Rest(find)],
 };
 
@@ -54,6 +57,38 @@ fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
     })
 }
 
+/// The sentence and the figure of shares that are not explained, that need a cause, and that have one.
+fn words(
+    measurement: &FindingMeasurement<'_>,
+    [share, unused, explained]: [f64; 3],
+    known: bool,
+) -> (String, String) {
+    let (path, whole) = if measurement.has_calls_or_connects() {
+        (
+            "neither distance, data nor service takes it",
+            "distance, data and service do not take",
+        )
+    } else if known {
+        ("no link was full in it", "links were not full")
+    } else {
+        ("how full the network was is not known", "")
+    };
+    let sentence = format!(
+        "{} of the time is not explained: {path}, and no other limit was found",
+        percent(share)
+    );
+    let explained = percent(explained);
+    let figure = if known {
+        format!(
+            "{whole} {} of the time, of which {explained} is explained",
+            percent(unused)
+        )
+    } else {
+        format!("{explained} of the time is explained")
+    };
+    (sentence, figure)
+}
+
 /// Beside these findings, those below [`LEAST`] among them.
 fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
@@ -61,18 +96,27 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .parts
         .iter()
         .all(|part| measurement.fullness(part).is_some());
-    // Calls wait for one another, and with a pace of either side a path is empty by intention.
+    // With a pace of either side a path is empty by intention.
     let paced = |part: &MeasuredPart<'_>| {
         [PairSide::Initiator, PairSide::Responder]
             .into_iter()
             .any(|side| part.paces(side))
     };
     let unused = measurement.over_parts(|part| match part.work {
-        PartWorkload::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
-        PartWorkload::Bulk(_) | PartWorkload::Calls | PartWorkload::Connects => 0.0,
+        PartWorkload::Bulk(_) if !paced(part) => {
+            let used = measurement.fullness(part).unwrap_or(0.0);
+            (1.0 - used - answered_time::trips(part)).max(0.0)
+        }
+        PartWorkload::Calls | PartWorkload::Turns if !paced(part) => {
+            unaccounted::unaccounted(context, part)
+        }
+        _ => 0.0,
     });
     let explained: f64 = found
         .iter()
+        .filter(|finding| {
+            !measurement.has_calls_or_connects() || !unaccounted::has(context, finding)
+        })
         .map(|finding| finding.share)
         .fold(0.0, |sum, share| sum + share);
     let share = unused - explained;
@@ -82,25 +126,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     if measurement.parts.iter().all(MeasuredPart::in_one_machine) {
         return in_one_machine(context, share);
     }
-    let path = if known {
-        "no link was full in it"
-    } else {
-        "how full the network was is not known"
-    };
-    let sentence = format!(
-        "{} of the time is not explained: {path}, and no other limit was found",
-        percent(share)
-    );
-    let figure = format!(
-        "links were not full {} of the time, of which {} is explained",
-        percent(unused),
-        percent(explained)
-    );
-    let figure = if known {
-        figure
-    } else {
-        format!("{} of the time is explained", percent(explained))
-    };
+    let (sentence, figure) = words(measurement, [share, unused, explained], known);
     let finding = KIND
         .finding(context, share, SURE, sentence)
         .because(measurement.figure(figure));

@@ -339,6 +339,32 @@ fn a_short_period_is_too_few_steps_for_the_cost_of_a_host() {
 }
 
 #[test]
+fn ends_share_a_core_or_not_over_all_runs() {
+    use crate::CoreSharing::{Changing, CoreEach, OneCore};
+    // Of each run: where the initiator was at the start and at the end, and the responder.
+    let sharing = |places: &[[(usize, usize); 2]]| {
+        let plan = plan(Composer::Basic, vec![get("a")]);
+        let records: Vec<RunRecord> = places
+            .iter()
+            .zip(0..)
+            .map(|([initiator, responder], run)| {
+                let mut record = moved(0, run, 1);
+                record.initiator.cpu = Some((initiator.0, initiator.1, true));
+                record.responder.cpu = Some((responder.0, responder.1, true));
+                record
+            })
+            .collect();
+        summarise(&plan, &records)[0].core_sharing
+    };
+    let (together, apart) = ([(0, 0), (0, 0)], [(0, 0), (1, 1)]);
+    assert_eq!(sharing(&[together, [(1, 1), (1, 1)]]), Some(OneCore));
+    assert_eq!(sharing(&[[(0, 1), (1, 0)]]), Some(CoreEach));
+    assert_eq!(sharing(&[together, apart]), Some(Changing));
+    assert_eq!(sharing(&[[(0, 0), (0, 1)]]), Some(Changing));
+    assert_eq!(sharing(&[]), None);
+}
+
+#[test]
 fn spinning_on_the_core_of_the_peer() {
     let spin = |initiator: (usize, usize), responder: (usize, usize), how: &'static str| {
         move |r: &mut RunRecord| {

@@ -2,8 +2,8 @@
 //! else, of several captures of the same handshakes, the one that waits longest for the answer is the client's and the one that
 //! waits shortest the server's; else the shorter one of the two halves of a handshake is this side, or hops that were not taken.
 
-use super::clocks;
 use super::survey::{Survey, SurveyedHandshake, SurveyedInterface};
+use super::{clocks, host_names};
 use stackline_core::trace_index::ClockCorrection;
 use stackline_core::units;
 use stackline_dissect::left_out::LeftOut;
@@ -69,6 +69,13 @@ impl CapturePlan {
         let votes = compared(&seen);
         for (host, places) in seen.iter().enumerate() {
             let (addresses, note) = addresses(places, &votes[host]);
+            let by_address = host_names::name_by_address(&plan.hosts[host].name, &addresses);
+            let is_free = |name: &String| plan.hosts.iter().all(|other| other.name != *name);
+            if let Some(name) = by_address.filter(is_free)
+                && !plan.is_named(host, surveys)
+            {
+                plan.hosts[host].name = name;
+            }
             plan.hosts[host].addresses = addresses.into_iter().collect();
             plan.notes[host]
                 .extend(note.map(|note| format!("{} is taken {note}", plan.hosts[host].name)));
@@ -80,6 +87,13 @@ impl CapturePlan {
             .zip(notes)
             .for_each(|(all, note)| all.extend(note));
         plan
+    }
+
+    /// Whether somebody gave the host its name.
+    fn is_named(&self, host: usize, surveys: &[Survey]) -> bool {
+        surveys.iter().zip(&self.places).any(|(survey, places)| {
+            survey.pattern.is_some() && places.values().any(|place| *place == host)
+        })
     }
 
     /// How a packet of those ends passes a host.

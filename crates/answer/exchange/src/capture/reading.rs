@@ -730,6 +730,7 @@ pub(super) mod testing {
             reversed: false,
             request: message(),
             response: Some(message()),
+            turns: Vec::new(),
             parts: 0,
             lookup: None,
             connect: None,

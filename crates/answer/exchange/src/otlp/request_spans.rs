@@ -3,7 +3,7 @@
 //! may be.
 
 use super::fnv;
-use stackline_analyze::findings::generalise_name;
+use stackline_analyze::findings::{generalise_request_name, is_failure_status};
 use stackline_analyze::lifelines::{Lifeline, LifelinePassage, Lifelines};
 use stackline_events::{EventTable, catalogue, unit_ids};
 use std::collections::BTreeMap;
@@ -328,18 +328,14 @@ fn server_passages(
 fn name_span(one: &RequestFacts) -> String {
     match &one.name[..] {
         "" => one.protocol.clone(),
-        name => generalise_name(name),
+        name => generalise_request_name(&one.protocol, name),
     }
 }
 
 fn failure(one: &RequestFacts) -> Option<String> {
     let status = &one.status;
-    let is_http = status.len() == 3 && status.starts_with(['4', '5']);
-    let is_grpc = status
-        .strip_prefix("grpc-status ")
-        .is_some_and(|code| code != "0");
-    let is_error =
-        one.protocol.starts_with("HTTP") && is_http || is_grpc || status.starts_with("ERR");
+    // Of spans that others wrote, the protocol may not say what an error is.
+    let is_error = is_failure_status(&one.protocol, status) || status.starts_with("ERR");
     match () {
         () if !one.unknown.is_empty() => Some(one.unknown.clone()),
         () if is_error => Some(status.clone()),

@@ -1,7 +1,7 @@
 //! Two traces segment by segment, as text and JSON.
 
 use super::digits;
-use crate::grid::{Align, line, widths};
+use crate::grid::{Align, line, total, widths, wrap};
 use crate::lifelines::label;
 use serde_json::{Value, json as object};
 use stackline_analyze::ComparisonVerdict;
@@ -12,17 +12,23 @@ use stackline_core::units;
 const ALIGN: [Align; 6] = [
     Align::Left,
     Align::Right,
-    Align::Left,
+    Align::Right,
     Align::Right,
     Align::Left,
     Align::Left,
 ];
 
+/// Columns of a line; where the figures leave no room, names go on below.
+const COLUMNS: usize = 80;
+const SHORTEST_NAME: usize = 16;
+/// What is said where nothing can be said; why stands below the table.
+const CANNOT_TELL: &str = "cannot tell";
+
 /// The segments, called as among lifelines, below the point where each begins if that is not the end of the one before; both
 /// medians, their ratio with its 95 % interval, and what that allows to claim.
 #[must_use]
 pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
-    let mut rows = vec![vec!["medians of the time of units".to_owned()]];
+    let mut rows = header("medians of the time of units");
     let mut last = None;
     for segment in segments {
         let begins = segment.from.as_ref().filter(|from| last != Some(*from));
@@ -30,28 +36,66 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
         last = segment.to.as_ref();
         rows.push(row(segment));
     }
-    let widths = widths(&rows);
-    let lines: String = rows
-        .iter()
-        .map(|row| line(row, &widths, &ALIGN) + "\n")
-        .collect();
-    lines
-        + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
+    let notes = "An interval holds what varies from unit to unit of each; what changed otherwise\nis not in it.\n";
+    table(&rows) + notes
 }
 
 /// Requests by name, as segments are shown.
 #[must_use]
 pub fn request_comparison(requests: &[SegmentComparison]) -> String {
-    let mut rows = vec![vec!["medians of the time of requests".to_owned()]];
+    let mut rows = header("medians of the time of requests");
     rows.extend(requests.iter().map(|request| {
         let mut row = row(request);
         row[0] = format!("  {}", request.name);
         row
     }));
-    let widths = widths(&rows);
-    rows.iter()
-        .map(|row| line(row, &widths, &ALIGN) + "\n")
-        .collect()
+    table(&rows)
+}
+
+fn header(title: &str) -> Vec<Vec<String>> {
+    let figures = ["A", "B", "B/A", "95 %"].map(str::to_owned);
+    vec![
+        vec![title.to_owned()],
+        [&[String::new()][..], &figures].concat(),
+    ]
+}
+
+/// The rows in lines of 80 columns, and why some say nothing.
+fn table(rows: &[Vec<String>]) -> String {
+    let is_figures = |row: &&Vec<String>| row.len() > 1;
+    let figures: Vec<Vec<String>> = rows.iter().filter(is_figures).cloned().collect();
+    let mut widths = widths(&figures);
+    let beside = total(widths.get(1..).unwrap_or_default()) + 2;
+    let room = COLUMNS.saturating_sub(beside).max(SHORTEST_NAME);
+    if let Some(name) = widths.first_mut() {
+        *name = (*name).min(room);
+    }
+    let mut out = String::new();
+    for row in rows {
+        if row.len() == 1 {
+            out += &format!("{}\n", row[0]);
+            continue;
+        }
+        let names = wrap(&row[0], room);
+        let (last, before) = names
+            .split_last()
+            .map_or(("", &[][..]), |(last, before)| (last, before));
+        before.iter().for_each(|part| out += &format!("{part}\n"));
+        let own = if before.is_empty() {
+            last.to_owned()
+        } else {
+            format!("    {last}")
+        };
+        let cells = [&[own][..], &row[1..]].concat();
+        out += &format!("{}\n", line(&cells, &widths, &ALIGN));
+    }
+    if rows
+        .iter()
+        .any(|row| row.last().is_some_and(|cell| cell == CANNOT_TELL))
+    {
+        out += "cannot tell: few units, or times below zero\n";
+    }
+    out
 }
 
 fn name(segment: &SegmentComparison) -> String {
@@ -73,11 +117,9 @@ fn row(segment: &SegmentComparison) -> Vec<String> {
             |median| units::format_time(median.median_ns / 1e9),
         )
     };
-    let ratio = segment
-        .ratio
-        .map_or_else(|| "-".to_owned(), |ratio| format!("x {}", digits(ratio)));
+    let ratio = segment.ratio.map_or_else(|| "-".to_owned(), digits);
     let interval = segment.ci95.map_or_else(String::new, |(low, high)| {
-        format!("(95 %: {}..{})", digits(low), digits(high))
+        format!("{}..{}", digits(low), digits(high))
     });
     let verdict = match (&segment.a, &segment.b, segment.verdict) {
         (_, None, _) => "only in the first",
@@ -85,12 +127,12 @@ fn row(segment: &SegmentComparison) -> Vec<String> {
         (.., ComparisonVerdict::Faster) => "faster",
         (.., ComparisonVerdict::Slower) => "slower",
         (.., ComparisonVerdict::NoDifferenceSeen) => "no difference seen",
-        _ => "cannot tell: few units, or times below zero",
+        _ => CANNOT_TELL,
     };
     vec![
         name(segment),
         time(&segment.a),
-        format!("-> {}", time(&segment.b)),
+        time(&segment.b),
         ratio,
         interval,
         verdict.to_owned(),
@@ -145,11 +187,51 @@ mod tests {
         };
         let text = segment_comparison(&[slower, gone]);
         let expected = "medians of the time of units
+                        A        B    B/A  95 %
 GO client
-  to COME server              1.00 ms  -> 2.00 ms  x 2.000  (95 %: 1.800..2.200)  slower
+  to COME server  1.00 ms  2.00 ms  2.000  1.800..2.200  slower
 GO client
-  to COME server              1.00 ms  -> -              -                        only in the first
+  to COME server  1.00 ms        -      -                only in the first
 ";
         assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn lines_fit_eighty_columns_and_long_names_go_on_below() {
+        let median = Some(Median {
+            n: 40,
+            median_ns: 111e6,
+            ci95_ns: None,
+        });
+        let request = |name: &str, verdict| SegmentComparison {
+            name: name.into(),
+            from: None,
+            to: None,
+            connections: false,
+            a: median,
+            b: median,
+            ratio: Some(1.0),
+            ci95: Some((0.992, 1.008)),
+            verdict,
+        };
+        let text = request_comparison(&[
+            request(
+                "SELECT a, b, c FROM orders o JOIN items i ON i.id = o.item WHERE o.customer = ?",
+                ComparisonVerdict::NoDifferenceSeen,
+            ),
+            request("GET /item/:id", ComparisonVerdict::CannotTell),
+        ]);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(
+            text.contains("\n    o.customer = ?") || text.contains(" = ?  "),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("cannot tell: few units, or times below zero\n"),
+            "{text}"
+        );
     }
 }

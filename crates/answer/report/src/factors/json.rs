@@ -1,5 +1,6 @@
 //! What a designed experiment came to, as JSON with the whole design and every response.
 
+use super::order::ranked;
 use super::{FactorOutcome, Response, alone, sensitivity};
 use serde_json::{Value, json};
 use stackline_factors::{Estimate, FactorAnswer};
@@ -77,23 +78,28 @@ fn estimate_json(estimate: &Estimate) -> Value {
 
 fn answer_json(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> Value {
     let fit = answer.fit();
-    let effects = answer.effects.iter().map(|effect| {
-        let (gain, within) = response.gain(answer, effect.factor, effect.level);
-        let alone = alone(outcome, response, answer, effect.factor, effect.level);
+    let ranked = ranked(outcome, answer);
+    let effects = ranked.iter().map(|one| {
+        let (effect, level) = (one.effect, one.level);
+        let (gain, within) = response.gain(answer, effect.factor, level);
+        let alone = alone(outcome, response, answer, effect.factor, level);
         let alone_within = alone.and_then(|(_, within)| within);
         json!({
             "factor": outcome.factors[effect.factor].name,
-            "level": outcome.factors[effect.factor].levels[effect.level],
+            "level": outcome.factors[effect.factor].levels[level],
             "alone": alone.map(|(gain, _)| gain),
             "alone_ci95": alone_within.map(|(least, most)| [least, most]),
-            "effect": estimate_json(&effect.estimate),
+            "effect": estimate_json(effect.levels.get(level - 1).unwrap_or(&effect.estimate)),
             "levels": effect.levels.iter().map(estimate_json).collect::<Vec<_>>(),
             "times_as_fast": gain,
             "times_as_fast_ci95": within.map(|(least, most)| [least, most]),
             "share": effect.share,
-            "rank": effect.rank,
+            "rank": one.rank,
+            "rank_is_alone": one.is_alone,
+            "rank_on_average": effect.rank,
+            "may_be_nothing_alone": one.is_alone.then_some(one.may_be_nothing),
             "may_be_nothing": effect.estimate.may_be_zero(),
-            "sensitivity": sensitivity(outcome, effect.factor, effect.level, gain),
+            "sensitivity": sensitivity(outcome, effect.factor, level, gain),
             "aliases": effect.aliases.iter().map(|alias| outcome.names(alias)).collect::<Vec<_>>(),
         })
     });

@@ -1,5 +1,6 @@
 //! What a designed experiment came to, as text and as a page for a browser.
 
+use super::order::{RankedEffect, printed_ranks, ranked};
 use super::{FactorOutcome, Response, ResponseUnit, alone, pictures, sensitivity, times, unscaled};
 use crate::grid::{Align, line, widths, wrap};
 use crate::markup_escape::escaped;
@@ -119,6 +120,7 @@ fn effects_table(outcome: &FactorOutcome, response: &Response, answer: &FactorAn
             "factor",
             "alone",
             "95 %",
+            "",
             "on average",
             "95 %",
             "of variation",
@@ -127,15 +129,54 @@ fn effects_table(outcome: &FactorOutcome, response: &Response, answer: &FactorAn
         .map(str::to_owned)
         .to_vec(),
     ];
-    for effect in &answer.effects {
-        rows.push(effect_row(outcome, response, answer, effect, effect.level));
+    let ranked = ranked(outcome, answer);
+    let ranks = printed_ranks(&each(&ranked, |one| (one.rank, one.may_be_nothing)));
+    let averages = printed_ranks(&each(&ranked, |one| {
+        (one.effect.rank, one.effect.estimate.may_be_zero())
+    }));
+    for ((one, rank), average) in ranked.iter().zip(ranks).zip(averages) {
+        let average = if outcome.design.kind == DesignKind::OneAtATime {
+            String::new()
+        } else {
+            average
+        };
+        let ranks = Some([rank, average]);
+        rows.push(effect_row(
+            outcome, response, answer, one.effect, one.level, ranks,
+        ));
         let others =
-            (1..outcome.design.levels[effect.factor]).filter(|level| *level != effect.level);
-        rows.extend(others.map(|level| effect_row(outcome, response, answer, effect, level)));
+            (1..outcome.design.levels[one.effect.factor]).filter(|level| *level != one.level);
+        rows.extend(
+            others.map(|level| effect_row(outcome, response, answer, one.effect, level, None)),
+        );
     }
     let (left, right) = (Align::Left, Align::Right);
-    let align = [right, left, right, left, right, left, right, right];
-    table(&rows, &align)
+    let align = [right, left, right, left, right, right, left, right, right];
+    table(&rows, &align) + &order_turns(outcome, &ranked)
+}
+
+fn each<T>(ranked: &[RankedEffect<'_>], of: impl Fn(&RankedEffect<'_>) -> T) -> Vec<T> {
+    ranked.iter().map(of).collect()
+}
+
+/// Factors that are further in front on average than alone: they bring something once others are changed.
+fn order_turns(outcome: &FactorOutcome, ranked: &[RankedEffect<'_>]) -> String {
+    let waits = |one: &&RankedEffect<'_>| {
+        let clear = !one.effect.estimate.may_be_zero();
+        one.is_alone && clear && (one.may_be_nothing || one.effect.rank < one.rank)
+    };
+    let names: Vec<String> = ranked
+        .iter()
+        .filter(waits)
+        .map(|one| outcome.level(one.effect.factor, one.level))
+        .collect();
+    if names.is_empty() || outcome.design.kind == DesignKind::OneAtATime {
+        return String::new();
+    }
+    wrapped(&format!(
+        "further in front on average than alone, since others have to be changed first: {}",
+        names.join(", ")
+    ))
 }
 
 fn table(rows: &[Vec<String>], align: &[Align]) -> String {
@@ -144,29 +185,13 @@ fn table(rows: &[Vec<String>], align: &[Align]) -> String {
     lines.collect()
 }
 
-/// An effect that cannot be distinguished from nothing has no rank.
-fn rank(effect: &Effect, answer: &FactorAnswer) -> String {
-    if effect.estimate.may_be_zero() {
-        return "-".into();
-    }
-    let tied = answer
-        .effects
-        .iter()
-        .filter(|other| other.rank == effect.rank && !other.estimate.may_be_zero())
-        .count();
-    if tied > 1 {
-        format!("={}", effect.rank)
-    } else {
-        effect.rank.to_string()
-    }
-}
-
 fn effect_row(
     outcome: &FactorOutcome,
     response: &Response,
     answer: &FactorAnswer,
     effect: &Effect,
     level: usize,
+    ranks: Option<[String; 2]>,
 ) -> Vec<String> {
     let estimate = effect
         .levels
@@ -184,7 +209,8 @@ fn effect_row(
         Some((gain, within)) => (times(gain), words(within)),
         None => ("-".into(), "not run".into()),
     };
-    let first = level == effect.level;
+    let first = ranks.is_some();
+    let [rank, rank_on_average] = ranks.unwrap_or_default();
     let differs = match answer.scale {
         EffectScale::Additive => format!(" ({})", signed(response.unit, estimate.value)),
         EffectScale::Multiplicative => String::new(),
@@ -197,14 +223,11 @@ fn effect_row(
         ),
     };
     vec![
-        if first {
-            rank(effect, answer)
-        } else {
-            String::new()
-        },
+        rank,
         outcome.level(effect.factor, level),
         alone,
         alone_within,
+        rank_on_average,
         average,
         average_within,
         if first {

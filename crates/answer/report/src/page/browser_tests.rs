@@ -15,7 +15,7 @@ fn the_page_in_chromium() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let scenarios: [(&str, Scenario); 23] = [
+    let scenarios: [(&str, Scenario); 24] = [
         (
             "it opens without a complaint and says what limits",
             it_opens,
@@ -76,6 +76,10 @@ fn the_page_in_chromium() {
         (
             "where the time of one unit went adds up",
             the_breakdown_adds_up,
+        ),
+        (
+            "a wait is no link's, and the median is of units that came",
+            waits_are_no_links,
         ),
         ("dark as the system says, and by the button", dark_and_light),
         ("hostile names are inert", hostile_names_are_inert),
@@ -787,9 +791,12 @@ fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
         let passages = traced.lifelines.passages_of(line);
         passages[passages.len() - 1].at_ns - passages[0].at_ns
     };
-    let mut times: Vec<u64> = traced.lifelines.lines.iter().map(time).collect();
+    let came = |line: &&stackline_analyze::lifelines::Lifeline| line.has_arrived();
+    let lines = traced.lifelines.lines.iter().filter(came);
+    let mut times: Vec<u64> = lines.map(time).collect();
     times.sort_unstable();
-    let (median, p99) = (times[499], times[989 - 1]);
+    let rank = |share: f64| times[(share * times.len() as f64).ceil() as usize - 1];
+    let (median, p99) = (rank(0.5), rank(0.99));
     let said = text(browser, "#bars");
     let short = |ns: u64| stackline_core::units::format_time(ns as f64 * 1e-9);
     assert!(
@@ -812,6 +819,23 @@ fn the_breakdown_adds_up(browser: &mut Browser, directory: &Path) {
             .all(|sum| (sum.as_f64().unwrap() - 100.0).abs() < 0.1),
         "{widths}"
     );
+}
+
+fn waits_are_no_links(browser: &mut Browser, directory: &Path) {
+    opened(browser, directory, &traced::waiting());
+    browser.until("document.querySelector('#breakdown table')");
+    let said = text(browser, "#bars");
+    for words in [
+        "The median unit: 350 ms",
+        "system calls and the host: 9.00 ms",
+        "the protocol: 320 ms",
+        "in queues: 1.00 ms",
+        "on links: 20.0 ms",
+    ] {
+        assert!(said.contains(words), "no `{words}` in {said}");
+    }
+    let pieces = text(browser, "#breakdown table");
+    assert!(pieces.contains("wait for retransmission"), "{pieces}");
 }
 
 fn dark_and_light(browser: &mut Browser, directory: &Path) {

@@ -180,6 +180,8 @@ pub(crate) fn few() -> TracedFixture {
     traced.index.runs.push(span);
     traced.findings.push(Finding {
         takes: None,
+        saves: None,
+        is_of_units: false,
         kind: "queue_drop",
         sentence: "Unit 3 was dropped at edge.".into(),
         confidence: 0.99,
@@ -263,6 +265,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
             warmup: false,
             from_ns: from,
             to_ns: from + count * 20_000,
+            network_ns: None,
         };
         traced.index.runs.push(span);
     }
@@ -289,6 +292,8 @@ pub(crate) fn large(count: u64) -> TracedFixture {
     );
     traced.findings.push(Finding {
         takes: None,
+            saves: None,
+            is_of_units: false,
         kind: "queue_drop",
         sentence:
             "The queue of edge>udjat is full: it holds each data unit for 400 us of its 800 us, and drops 1 in 60."
@@ -444,6 +449,8 @@ pub(crate) fn hostile() -> TracedFixture {
     });
     traced.findings.push(Finding {
         takes: None,
+        saves: None,
+        is_of_units: false,
         kind: "healthy",
         sentence: HOSTILE.into(),
         confidence: 1.0,
@@ -497,6 +504,40 @@ pub(crate) fn session() -> TracedFixture {
         traced
             .events
             .push("TCP_RETRANSMIT", server, ORIGIN_NS + 470 * ms, &[]);
+    }
+    traced.lifelines =
+        stackline_analyze::assemble::lifelines(&traced.events, None, &Default::default());
+    traced
+}
+
+/// One unit that waits for a window, for its host, for what a link loses and for its reader, and two that never come.
+pub(crate) fn waiting() -> TracedFixture {
+    let mut traced = TracedFixture {
+        title: "waiting".into(),
+        run: json!({"complete": true}),
+        ..TracedFixture::default()
+    };
+    let ms = 1_000_000;
+    let mut event = |unit: u64, keyword: &str, host: &str, at_ms: u64| {
+        let at_ns = ORIGIN_NS + at_ms * ms;
+        traced.events.push(keyword, host, at_ns, &[unit.into()]);
+    };
+    for (keyword, host, at_ms) in [
+        ("APP_SEND", "khons", 0),
+        ("TCP_SEGMENT", "khons", 120),
+        ("NET_ENQUEUE", "khons", 127),
+        ("NET_DEQUEUE", "khons", 128),
+        ("NET_DROP", "khons", 128),
+        ("TCP_RETRANSMIT", "khons", 328),
+        ("NET_DELIVER", "udjat", 348),
+        ("APP_RECEIVED", "udjat", 350),
+    ] {
+        event(1, keyword, host, at_ms);
+    }
+    for unit in [2, 3] {
+        event(unit, "APP_SEND", "khons", 400);
+        event(unit, "TCP_SEGMENT", "khons", 401);
+        event(unit, "NET_DROP", "khons", 401);
     }
     traced.lifelines =
         stackline_analyze::assemble::lifelines(&traced.events, None, &Default::default());

@@ -17,10 +17,10 @@ pub fn are_apart<T>(
     made: impl Fn(&LevelChanges<'_>) -> Result<T>,
     same: impl Fn(&T, &T) -> bool,
 ) -> Result<()> {
-    let last = |factor: &Factor| factor.levels.len() - 1;
+    let written = made(&[]);
     let (first, second) = (
-        (one, &one.levels[last(one)]),
-        (other, &other.levels[last(other)]),
+        (one, changing(one, &made, &same, &written)),
+        (other, changing(other, &made, &same, &written)),
     ); // What cannot be together at all is refused, with its reason, where the combination is.
     let (Ok(both), Ok(turned)) = (made(&[first, second]), made(&[second, first])) else {
         return Ok(());
@@ -49,6 +49,21 @@ pub fn are_apart<T>(
         );
     }
     Ok(())
+}
+
+/// The last level that changes something: one that is what is written anyway would look as if the other factor hid it.
+fn changing<'f, T>(
+    factor: &'f Factor,
+    made: &impl Fn(&LevelChanges<'_>) -> Result<T>,
+    same: &impl Fn(&T, &T) -> bool,
+    written: &Result<T>,
+) -> &'f FactorLevel {
+    let changes = |level: &&FactorLevel| match (made(&[(factor, level)]), written) {
+        (Ok(alone), Ok(written)) => !same(&alone, written),
+        _ => false,
+    };
+    let last = &factor.levels[factor.levels.len() - 1];
+    factor.levels.iter().rev().find(changes).unwrap_or(last)
 }
 
 /// An error of a combination, with the levels that make it.

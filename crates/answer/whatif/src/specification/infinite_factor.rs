@@ -3,8 +3,9 @@
 use super::experiment_runs::{FactorsStopSignal, RunPlace, carry_out, plan_single_run, simulated};
 use super::response_figures::{RunResponse, figures};
 use super::subject::SpecExperiment;
-use crate::advice::{self, MOMENT};
+use crate::advice;
 use crate::experiment::ExperimentSubject as _;
+use crate::simulated_runs::SimulationBudget;
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS};
 use stackline_analyze::segments::{LifelineSegment, segments};
 use stackline_core::error::Result;
@@ -238,7 +239,7 @@ fn traced(plan: &Plan, stop: &FactorsStopSignal) -> Option<LoadedRun> {
 /// What limits a plan: its first finding, of one traced run.
 fn next(plan: &Plan, stop: &FactorsStopSignal) -> Option<String> {
     let loaded = traced(plan, stop)?;
-    let findings = advice::findings(&loaded, MOMENT); // What stands behind the first semicolon explains it.
+    let findings = advice::findings(&loaded, SimulationBudget::moment()); // What stands behind the first semicolon explains it.
     findings
         .first()
         .and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))

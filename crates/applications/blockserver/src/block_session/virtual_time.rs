@@ -47,7 +47,7 @@ pub fn replay_simulated(session: &SimulatedSession<'_>) -> Result<BlockSessionFi
     stackline_sim::CAPABILITIES.accepts(network)?;
     if let Some(host) = network.hosts.iter().find(|host| !host.work.is_nothing()) {
         let message = format!(
-            "host {} of {} says what programs take, and a block server's have costs of their own",
+            "host {} of {} says what programs take, and simulated programs of the block server take no time",
             host.name, network.name
         );
         return Err(

@@ -75,6 +75,7 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
     cells.extend(ways_back(seconds));
     cells.extend(heavy_losses(seconds, drawn));
     cells.extend(blasts(seconds));
+    cells.extend(overtaking(seconds, drawn));
     cells
 }
 
@@ -231,6 +232,32 @@ fn ways_back(seconds: u64) -> Vec<Cell> {
                 &bottleneck,
                 (1, 2 * seconds),
             ));
+        }
+    }
+    cells
+}
+
+/// Packets that overtake one another.
+fn overtaking(seconds: u64, runs: u64) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (mbit_s, delay) in [(10, 20), (20, 10)] {
+        for jitter in [5, 20] {
+            let bottleneck = format!(
+                "link x - b {mbit_s} Mbit/s {delay} ms jitter uniform(0, {jitter} ms) reordering queue 500 packets;"
+            );
+            let name =
+                format!("bulk_put tcp, overtaking within {jitter} ms, {mbit_s} Mbit/s, {delay} ms");
+            let cell = bulk(
+                name,
+                "tcp(congestion = cubic)",
+                mbit_s,
+                &bottleneck,
+                (runs, seconds),
+            );
+            cells.push(Cell {
+                kind: Kind::LossyThroughput,
+                ..cell
+            });
         }
     }
     cells

@@ -496,7 +496,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     ];
     place
         .stackline(&session)
-        .fails(2, &["costs of their own"])
+        .fails(2, &["take no time"])
         .hints("`copy` counts");
     bench(&["--network", "free", "--class", "local"])
         .fails(2, &["nothing of it takes any time"])

@@ -16,6 +16,9 @@ pub struct StepSchedule<T> {
 /// bit/s; at 0 nothing leaves.
 pub type RateSchedule = StepSchedule<f64>;
 
+/// More times of one kind are not listed.
+const MOST_TIMES: usize = 10_000;
+
 impl<T> StepSchedule<T> {
     /// Which step holds at a time since the beginning.
     #[must_use]
@@ -33,6 +36,40 @@ impl<T> StepSchedule<T> {
     #[must_use]
     pub fn at(&self, now: Instant) -> Option<&T> {
         self.steps.get(self.step_at(now)).map(|(_, value)| value)
+    }
+
+    /// When the value is such a one, from the beginning to a time: from and to, times that touch joined.
+    pub fn times_where(
+        &self,
+        end: Duration,
+        is_such: impl Fn(&T) -> bool,
+    ) -> Vec<(Duration, Duration)> {
+        let period = self.period.filter(|period| period.0 > 0);
+        let length = period.unwrap_or(end);
+        let ends = self.steps.iter().skip(1).map(|(at, _)| *at);
+        let within: Vec<(u64, u64)> = self
+            .steps
+            .iter()
+            .zip(ends.chain([length]))
+            .filter(|((_, value), _)| is_such(value))
+            .map(|((from, _), to)| (from.0, to.0.min(length.0)))
+            .filter(|(from, to)| from < to)
+            .collect();
+        let mut times: Vec<(Duration, Duration)> = Vec::new();
+        let mut begins = 0_u64;
+        while begins < end.0 && !within.is_empty() && times.len() < MOST_TIMES {
+            for (from, to) in &within {
+                let from = Duration(begins.saturating_add(*from));
+                let to = Duration(begins.saturating_add(*to).min(end.0));
+                match times.last_mut() {
+                    Some(last) if last.1 == from => last.1 = to,
+                    _ if from < to => times.push((from, to)),
+                    _ => {}
+                }
+            }
+            begins = begins.saturating_add(length.0);
+        }
+        times
     }
 
     /// The mean from the beginning to a time; where it begins again, that in the long run.
@@ -69,10 +106,11 @@ impl<T> StepSchedule<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn each_step_holds_until_the_next_and_all_of_them_begin_again() {
-        let steps = alloc::vec![(Duration(0), 1.0), (Duration(10), 4.0)];
+        let steps = vec![(Duration(0), 1.0), (Duration(10), 4.0)];
         let once = StepSchedule {
             steps: steps.clone(),
             period: None,
@@ -92,5 +130,16 @@ mod tests {
         let until = [0, 10, 20, 5].map(|end| once.mean_until(Duration(end), |v| *v));
         assert_eq!(until, [4.0, 1.0, 2.5, 1.0]);
         assert_eq!(StepSchedule::<f64>::default().at(Instant(5)), None);
+        let low = |schedule: &StepSchedule<f64>, end| {
+            let times = schedule.times_where(Duration(end), |v| *v < 2.0);
+            times.iter().map(|(a, b)| (a.0, b.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (low(&once, 5), low(&once, 50)),
+            (vec![(0, 5)], vec![(0, 10)])
+        );
+        assert_eq!(low(&again, 65), [(0, 10), (30, 40), (60, 65)]);
+        let all = again.times_where(Duration(65), |_| true);
+        assert_eq!(all, [(Duration(0), Duration(65))]);
     }
 }

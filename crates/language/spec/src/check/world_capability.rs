@@ -100,7 +100,7 @@ impl WorldCase<'_> {
             found.extend(self.of_the_network(network));
         }
         if self.measurement.composer == Composer::PriorityBackground && !self.can.processors {
-            let message = "a simulated host has no processor whose time priorities could share out";
+            let message = "simulated programs have no priorities: a load takes a host's processor as the measured part does";
             let diagnostic = Diagnostic::error(self.specification.span, message, self.here());
             found.push(diagnostic.hint("use `background`"));
         }

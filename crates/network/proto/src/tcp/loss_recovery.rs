@@ -18,6 +18,9 @@ impl TcpSender {
             TcpRecoveryPhase::Loss => {}
             TcpRecoveryPhase::Open | TcpRecoveryPhase::Disorder => return,
         }
+        if self.phase >= TcpRecoveryPhase::Recovery {
+            self.reordering_window.recovered();
+        }
         self.phase = TcpRecoveryPhase::Open;
         self.undo = None;
     }
@@ -101,6 +104,8 @@ impl TcpSender {
         self.congestion.window = self.congestion.window.max(window);
         self.congestion.threshold = self.congestion.threshold.max(threshold);
         self.undo = None;
+        // What filled the hole was late and not sent again: that is reordering.
+        self.reordered |= self.una < self.high;
         self.board
             .nothing_is_lost(self.phase == TcpRecoveryPhase::Loss);
         self.phase = TcpRecoveryPhase::Open;

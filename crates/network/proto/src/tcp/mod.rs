@@ -47,6 +47,7 @@ mod pacing;
 mod rack;
 mod receiver;
 mod reno;
+mod reordering_window;
 mod rtt_and_timeout;
 mod scoreboard;
 pub mod segment;

@@ -83,7 +83,8 @@ impl TcpSender {
         {
             return Duration::ZERO;
         }
-        let least = self.rtt.minimum().unwrap_or(Duration::ZERO).0 / 4;
+        let quarter = self.rtt.minimum().unwrap_or(Duration::ZERO).0 / 4;
+        let least = quarter.saturating_mul(self.reordering_window.quarters());
         Duration(least.min(self.rtt.smoothed().0))
     }
 

@@ -44,6 +44,8 @@ pub(super) struct TcpReceiver {
     beyond: VecDeque<TcpStreamRange>,
     beyond_bytes: u64,
     recent: [TcpStreamRange; RECENT],
+    /// What came twice since the last acknowledgement, which reports it (RFC 2883).
+    duplicate: Option<TcpStreamRange>,
     /// Contents of the last acknowledgement: next expected position, and window.
     pub(super) acknowledged: u64,
     pub(super) offered: u64,
@@ -148,7 +150,7 @@ impl TcpReceiver {
     ) {
         if range.end <= self.next {
             self.quick = self.quick.max(QUICK);
-            self.now = true;
+            self.came_again(range);
             return;
         }
         if fin && self.fin.is_none() && self.beyond.back().is_none_or(|last| last.end < range.end) {
@@ -168,6 +170,14 @@ impl TcpReceiver {
         }
         self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
         self.decide(now, fin, rhythm.rtt);
+    }
+
+    /// What lies outside the window is answered at once, and what had arrived before is reported.
+    pub(super) fn came_again(&mut self, range: TcpStreamRange) {
+        self.now = true;
+        if self.gathers && range.len() > 0 && range.end <= self.next {
+            self.duplicate = Some(range);
+        }
     }
 
     /// The next two segments with data are acknowledged at once: the sender is to slow down, or did.
@@ -205,6 +215,10 @@ impl TcpReceiver {
     /// Keeps what arrived behind a gap.
     fn keep(&mut self, mut range: TcpStreamRange) -> bool {
         let first = self.beyond.partition_point(|kept| kept.end < range.start);
+        let holds = |kept: &TcpStreamRange| kept.start <= range.start && range.end <= kept.end;
+        if self.gathers && self.beyond.get(first).is_some_and(holds) {
+            self.duplicate = Some(range);
+        }
         let mut behind = first;
         while let Some(kept) = self.beyond.get(behind)
             && kept.start <= range.end
@@ -254,13 +268,14 @@ impl TcpReceiver {
         full
     }
 
-    /// Ranges to report, the newest first.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = TcpStreamRange> + '_ {
-        let gaps = !self.beyond.is_empty();
-        self.recent
-            .iter()
-            .copied()
-            .filter(move |range| gaps && range.len() > 0 && range.start > self.next)
+    /// Ranges to report: what came twice, once, then those behind gaps, the newest first.
+    pub(super) fn blocks(&mut self) -> impl Iterator<Item = TcpStreamRange> + '_ {
+        let (gaps, next) = (!self.beyond.is_empty(), self.next);
+        let behind = self.recent.iter().copied();
+        self.duplicate
+            .take()
+            .into_iter()
+            .chain(behind.filter(move |range| gaps && range.len() > 0 && range.start > next))
     }
 
     /// Time to the next tick, where acknowledgements leave at ticks.

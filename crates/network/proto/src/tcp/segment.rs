@@ -113,6 +113,20 @@ impl TcpSegment {
         true
     }
 
+    /// Whether its first range says that something came twice: it is acknowledged already, or lies in the second (RFC 2883).
+    #[must_use]
+    pub fn reports_duplicate(&self) -> bool {
+        let before = |a: u32, b: u32| (b.wrapping_sub(a) as i32) > 0;
+        let within = |(from, to): (u32, u32), (start, end): (u32, u32)| {
+            !before(from, start) && !before(end, to)
+        };
+        match self.sack() {
+            [first, ..] if before(first.0, self.acknowledged) => true,
+            [first, second, ..] => within(*first, *second),
+            _ => false,
+        }
+    }
+
     /// Bytes of the TCP header with its options.
     #[must_use]
     pub const fn tcp_header(&self) -> u32 {

@@ -156,7 +156,7 @@ impl TcpConnection {
             || end > self.receiver.edge() + 1
         {
             // Out of the window: answered, so that a peer that is behind learns where it is.
-            self.receiver.now = true;
+            self.receiver.came_again(TcpStreamRange { start, end });
             return;
         }
         if segment.length > 0
@@ -241,20 +241,34 @@ impl TcpConnection {
                 },
             );
         } else {
-            let origin = self.sender.origin;
-            let blocks = segment.sack().iter().filter_map(|&(from, to)| {
-                let start = origin.place(from, upto)?;
-                Some(TcpStreamRange {
-                    start,
-                    end: origin.place(to, start)?,
-                })
-            });
-            self.sender.acknowledged(now, upto, blocks, echoed, marked);
+            self.input_selective(now, segment, upto, echoed, marked);
         }
         if self.sender.fin && self.sender.una == self.sender.end() {
             self.fin_acknowledged(now);
         }
         self.state != TcpState::Closed
+    }
+
+    /// Everything up to a place is acknowledged, and the ranges that the segment names.
+    fn input_selective(
+        &mut self,
+        now: Instant,
+        segment: &TcpSegment,
+        upto: u64,
+        echoed: Option<Duration>,
+        marked: bool,
+    ) {
+        let origin = self.sender.origin;
+        let blocks = segment.sack().iter().filter_map(|&(from, to)| {
+            let start = origin.place(from, upto)?;
+            Some(TcpStreamRange {
+                start,
+                end: origin.place(to, start)?,
+            })
+        });
+        let duplicate = segment.reports_duplicate();
+        self.sender
+            .acknowledged(now, upto, blocks, duplicate, echoed, marked);
     }
 
     fn fin_acknowledged(&mut self, now: Instant) {

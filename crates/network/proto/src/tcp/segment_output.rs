@@ -273,8 +273,8 @@ impl TcpConnection {
             ..self.bare(TcpFlags::ACK.with(said))
         };
         if self.sender.sack {
+            let origin = self.receiver.origin;
             for block in self.receiver.blocks().take(MOST_BLOCKS) {
-                let origin = self.receiver.origin;
                 // Packets of 68 bytes have room for one.
                 if segment.bytes() + 12 > self.options.mtu {
                     break;

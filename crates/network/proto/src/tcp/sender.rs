@@ -4,6 +4,7 @@ use super::congestion::{Algorithm, TcpCongestion};
 use super::ecn::TcpEcn;
 use super::options::{Recovery, TcpOptions};
 use super::pacing::TcpPacing;
+use super::reordering_window::ReorderingWindow;
 use super::rtt_and_timeout::Rtt;
 use super::scoreboard::{Scoreboard, TcpAckEffect, TcpNewestArrival};
 use super::sequence_numbers::{TcpSequenceOrigin, TcpStreamRange};
@@ -98,6 +99,7 @@ pub(super) struct TcpSender {
     pub(super) newest: TcpNewestArrival,
     pub(super) reordered: bool,
     pub(super) reordering: u32,
+    pub(super) reordering_window: ReorderingWindow,
     pub(super) undo: Option<Undo>,
     /// Until where a tail loss probe is out, and whether it sent something again.
     pub(super) probe: Option<(u64, bool)>,
@@ -188,6 +190,7 @@ impl TcpSender {
         now: Instant,
         upto: u64,
         blocks: impl Iterator<Item = TcpStreamRange>,
+        duplicate: bool,
         echoed: Option<Duration>,
         marked: bool,
     ) {
@@ -205,6 +208,10 @@ impl TcpSender {
             self.una = upto;
             self.board.acknowledge(upto, &mut arrived);
         }
+        // What a probe sent again was meant to come twice.
+        let needless = duplicate && self.probe.is_none();
+        self.reordering_window
+            .acknowledged(self.una, self.next, needless);
         self.measure(now, advanced, &arrived, echoed);
         self.note_reordering(&arrived);
         self.probe_acknowledged(upto);

@@ -267,6 +267,14 @@ impl Speaks {
         // What a client asks of a SOCKS proxy stands before what it says through it.
         let (before, before_back) = match socks_set_up::find_set_up(&there[before..], &back) {
             SocksSetUp::Begun if !last => return,
+            SocksSetUp::Refused { version, code } => {
+                let refusal = socks_set_up::name_refusal(version, code);
+                let spans = [EventStreamDirection::There, EventStreamDirection::Back]
+                    .map(|side| span_of(early, side));
+                socks_set_up::find_refusal(refusal, spans, found);
+                *self = Self::Known(Box::new(socks_set_up::RefusedSetUp));
+                return;
+            }
             SocksSetUp::Whole { there, back } => (before + there, back),
             _ => (before, 0),
         };
@@ -297,4 +305,15 @@ impl Speaks {
         }
         *self = Self::Known(dissector);
     }
+}
+
+/// From the first byte of a side to behind its last, of what came early.
+fn span_of(early: &[Early], side: EventStreamDirection) -> (u64, u64) {
+    let of_side = early.iter().filter_map(|early| match early {
+        Early::Bytes(from, at, bytes) if *from == side => Some((*at, *at + bytes.len() as u64)),
+        _ => None,
+    });
+    of_side
+        .reduce(|(first, _), (_, end)| (first, end))
+        .unwrap_or_default()
 }

@@ -60,6 +60,8 @@ pub struct Http1 {
     is_out_of_step: bool,
     /// What is spoken after an upgrade or a CONNECT.
     tunnel: Option<Box<dyn Dissector>>,
+    /// Begins what is behind a CONNECT; none: it goes by turns.
+    start_tunnel: Option<fn() -> Box<dyn Dissector>>,
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
 }
@@ -121,6 +123,16 @@ struct Framing {
     to_http2: bool,
     to_websocket: bool,
     events: bool,
+}
+
+impl Http1 {
+    /// Of a connection where what is said behind a CONNECT is looked into by such a dissector.
+    pub(super) fn with_tunnels(start: fn() -> Box<dyn Dissector>) -> Self {
+        Self {
+            start_tunnel: Some(start),
+            ..Self::default()
+        }
+    }
 }
 
 impl Dissector for Http1 {
@@ -430,9 +442,13 @@ impl Http1 {
             (false, false, None) => self.sides[1].state = Http1ParserState::UntilEnd,
         }
         if becomes_tunnel {
-            self.tunnel = Some(match framing.to_websocket {
-                true => Box::<WebSocket>::default(),
-                false => Box::new(TurnDissector::new("by turns", EventStreamDirection::There)),
+            let start = self.start_tunnel.filter(|_| waiting.is_connect);
+            self.tunnel = Some(match (framing.to_websocket, start) {
+                (true, _) => Box::<WebSocket>::default(),
+                (false, Some(start)) => start(),
+                (false, None) => {
+                    Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
+                }
             });
             self.before_tunnel = self.next;
         }

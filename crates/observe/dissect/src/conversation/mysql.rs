@@ -48,6 +48,7 @@ const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const LONG_DATA: u8 = 0x18;
 const CLOSE: u8 = 0x19;
+const FETCH: u8 = 0x1c;
 const BULK: u8 = 0xfa;
 /// A statement's number that means the one prepared last.
 const LAST_PREPARED: &[u8] = b"4294967295";
@@ -84,6 +85,8 @@ pub struct Mysql {
     /// The command that is not whole.
     command: Option<OpenMysqlCommand>,
     texts: StatementTexts,
+    /// The statement that the call before prepared.
+    prepared: Option<PreparedMysqlStatement>,
     /// What a back-slash in a string is, as the server said it last; not known once something was sent that may change it.
     backslash: Backslash,
     /// A command came before the one before it was answered.
@@ -111,6 +114,14 @@ enum MysqlPhase {
 struct OpenMysqlCommand {
     exchange: u64,
     named: bool,
+}
+
+/// A statement that was prepared and not executed yet.
+#[derive(Clone, Copy, Debug)]
+struct PreparedMysqlStatement {
+    exchange: u64,
+    /// Its number, once the server has said it.
+    number: Option<u64>,
 }
 
 /// A command that is not answered yet.
@@ -189,7 +200,7 @@ impl RecordProtocol for Mysql {
         self.continues = [false; 2];
         self.gone |= self.pipelined || self.phase != MysqlPhase::Commands;
         self.backslash = Backslash::Unknown;
-        self.file = false;
+        (self.file, self.prepared) = (false, None);
     }
 
     /// The head of a packet is whole.
@@ -259,7 +270,22 @@ impl Mysql {
             named: false,
         });
         if kind != ExchangeKind::OneWay {
+            self.note_prepared(command, exchange);
             self.wait(exchange, kind, ExpectedMysqlPacket::of(command), found);
+        }
+    }
+
+    /// What is prepared and executed next is one request, in two round trips.
+    fn note_prepared(&mut self, command: u8, exchange: u64) {
+        match command {
+            EXECUTE | BULK => {}
+            PREPARE => {
+                self.prepared = Some(PreparedMysqlStatement {
+                    exchange,
+                    number: None,
+                })
+            }
+            _ => self.prepared = None,
         }
     }
 
@@ -409,7 +435,26 @@ impl Mysql {
                 }
                 name
             }
-            EXECUTE | BULK => self.texts.of(statement(&mut fields).as_bytes()),
+            EXECUTE | BULK => {
+                let number = statement(&mut fields);
+                let is_it = |prepared: &PreparedMysqlStatement| {
+                    number.as_bytes() == LAST_PREPARED
+                        || prepared.number.is_some_and(|own| own.to_string() == number)
+                };
+                if let (Some(prepared), Some(command)) =
+                    (self.prepared.take().filter(is_it), self.command)
+                {
+                    found.push(DissectorEvent::GoesOn {
+                        exchange: command.exchange,
+                        of: prepared.exchange,
+                    });
+                }
+                self.texts.of(number.as_bytes())
+            }
+            FETCH => self
+                .texts
+                .of(statement(&mut fields).as_bytes())
+                .behind("FETCH "),
             CLOSE => {
                 self.texts.forget(statement(&mut fields).as_bytes());
                 RedactedName::fixed("CLOSE")
@@ -420,20 +465,13 @@ impl Mysql {
     }
 
     fn of_server(&mut self, length: u64, end: u64, found: &mut Vec<DissectorEvent>) {
-        if self
-            .waiting
-            .front()
-            .is_some_and(|waiting| !waiting.answered)
-        {
+        let front = self.waiting.front();
+        if front.is_some_and(|waiting| !waiting.answered) {
             // It had begun before that was asked.
             return self.lose("nothing asked for it", found);
         }
-        let bytes = self
-            .dialogue
-            .records(EventStreamDirection::Back)
-            .held()
-            .get(HEAD..)
-            .unwrap_or_default();
+        let records = self.dialogue.records(EventStreamDirection::Back);
+        let bytes = records.held().get(HEAD..).unwrap_or_default();
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
                 // The server ends the connection.
@@ -457,8 +495,9 @@ impl Mysql {
                 RecordFieldReader(bytes.get(1..5).unwrap_or_default()).little(4),
             )
         {
-            self.texts
-                .learn(statement.to_string().as_bytes(), &text, found);
+            let number = statement.to_string();
+            self.texts.learn(number.as_bytes(), &text, found);
+            learn_number(&mut self.prepared, exchange, statement);
         }
         match means {
             Means::More(expect) => waiting.expect = expect,
@@ -495,6 +534,13 @@ impl Mysql {
         };
         answer_ends(exchange, name, at, found);
         self.file = false;
+    }
+}
+
+/// The number of the statement that an exchange prepared, where that is the one to be executed next.
+fn learn_number(prepared: &mut Option<PreparedMysqlStatement>, exchange: u64, statement: u64) {
+    if let Some(prepared) = prepared.as_mut().filter(|one| one.exchange == exchange) {
+        prepared.number = Some(statement);
     }
 }
 
@@ -587,7 +633,6 @@ fn name_of_command(command: u8) -> RedactedName {
         LONG_DATA => "LONG DATA",
         0x1a => "RESET STATEMENT",
         0x1b => "SET OPTION",
-        0x1c => "FETCH",
         0x1f => "RESET CONNECTION",
         _ => return RedactedName::number("command ", command.into()),
     };

@@ -1,7 +1,11 @@
 //! PostgreSQL, version 3 of its protocol: messages of a type and a length. A simple query, or an extended one up to its Sync, is
 //! answered up to ReadyForQuery, what was sent before a Flush up to as many completions as it asks for. What a connection says in TLS
-//! goes to [`tls`](super::tls). Rows, values and copied data are not looked at. After bytes that were not seen it goes on with a
-//! query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
+//! goes to [`tls`](super::tls). Of what is pipelined up to one Sync each statement that is executed is an exchange; what drivers send of
+//! one statement in several round trips is found to go on. Rows, values and copied data are not looked at. After bytes that were not
+//! seen it goes on with a query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
+
+mod messages;
+mod statement_rounds;
 
 use super::pending_requests::{
     PendingExchange, PendingExchangeQueue, answer_begins, answer_ends, of_answer,
@@ -10,21 +14,13 @@ use super::record_dialogue::{RecordDialogue, RecordProtocol};
 use super::records::{Extent, RecordFieldReader};
 use super::statement_texts::StatementTexts;
 use super::tls::TlsDissector;
-use super::{DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName};
+use super::{DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
+use messages::{HEAD, LONGEST_FIRST, extent, read_error, read_login, read_statement};
 use stackline_events::unit_ids::EventStreamDirection;
-use stackline_redact::sql::{self, Backslash, Dialect, answer};
+use stackline_redact::sql::{Backslash, Dialect, answer};
+use statement_rounds::{StatementMessage, StatementRounds};
 
-/// A type and a length.
-const HEAD: usize = 5;
-/// Bytes of a message that are held, at most.
-const KEEP: usize = HEAD + 6 * LONGEST_NAME;
-/// Bytes of a message, at most (`PQ_LARGE_MESSAGE_LIMIT`), and of a first one (`MAX_STARTUP_PACKET_LENGTH`).
-const LONGEST: usize = 0x3fff_ffff;
-const LONGEST_FIRST: usize = 10_000;
-/// Types of messages of the client, and of the server.
-const OF_CLIENT: &[u8] = b"BCDEFHPQSXcdfp";
-const OF_SERVER: &[u8] = b"123ACDEGHIKNRSTVWZcdnstv";
 /// Messages of the server that answer nothing.
 const ASIDE: &[u8] = b"ANS";
 /// Messages of the server that complete one of the client's.
@@ -34,6 +30,8 @@ const VERSION: usize = 3;
 const CANCEL: usize = 80_877_102;
 const TLS: usize = 80_877_103;
 const GSSAPI: usize = 80_877_104;
+/// Why there is no answer to what stands behind an error.
+const SKIPPED: &str = "the server skipped it";
 
 /// Whether a connection speaks it: by the client's first message.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
@@ -71,6 +69,7 @@ pub struct Postgres {
     /// What is not answered yet, in its order; the last one may not be whole.
     waiting: PendingExchangeQueue<PendingPostgresExchange>,
     texts: StatementTexts,
+    rounds: StatementRounds,
     /// What a back-slash in a string is (`standard_conforming_strings`), as the server said it last.
     backslash: Backslash,
     /// Nothing was sent that may have changed it and that the server has not said to be done.
@@ -107,6 +106,8 @@ struct PendingPostgresExchange {
     answered: bool,
     status: Option<RedactedName>,
     failed: bool,
+    /// It is a statement of its own, which the server skips behind one that fails.
+    is_statement: bool,
 }
 
 impl PendingExchange for PendingPostgresExchange {
@@ -183,6 +184,7 @@ impl RecordProtocol for Postgres {
         self.gone |= self.pipelined || self.phase != PostgresPhase::Typed;
         (self.copies, self.skips) = (false, false);
         self.backslash = Backslash::Unknown;
+        self.rounds = StatementRounds::default();
     }
 
     /// The head of a message is whole.
@@ -192,6 +194,12 @@ impl RecordProtocol for Postgres {
         match side {
             EventStreamDirection::There if self.phase == PostgresPhase::Typed => match mark {
                 b'S' if self.copies && self.waits_for_ready() => {}
+                b'P' | b'B' if self.is_open() && self.rounds.is_executed() => {
+                    self.part(at, found);
+                    if !self.is_open() {
+                        self.asks(ExchangeKind::Call, at, found);
+                    }
+                }
                 b'Q' | b'F' | b'P' | b'B' | b'D' | b'E' | b'C' | b'S' if !self.is_open() => {
                     self.asks(ExchangeKind::Call, at, found)
                 }
@@ -240,16 +248,16 @@ impl Postgres {
     fn asks(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
         self.pipelined |= !self.waiting.is_empty();
         let exchange = self.dialogue.asks(kind, at, found);
-        let (until, named, answered, status, failed) =
-            (PostgresAnswerEnd::Open(0), false, false, None, false);
+        self.rounds.begin(exchange);
         self.waiting.push_back(PendingPostgresExchange {
             exchange,
             kind,
-            until,
-            named,
-            answered,
-            status,
-            failed,
+            until: PostgresAnswerEnd::Open(0),
+            named: false,
+            answered: false,
+            status: None,
+            failed: false,
+            is_statement: false,
         });
     }
 
@@ -319,7 +327,7 @@ impl Postgres {
                 );
             }
             Some(number) if number >> 16 == VERSION => (
-                login(&held[8..]),
+                read_login(&held[8..]),
                 PostgresPhase::Typed,
                 ExchangeKind::Handshake,
             ),
@@ -364,7 +372,7 @@ impl Postgres {
         self.settled &= !b"BEFQ".contains(&held[0]);
         match held[0] {
             b'Q' => {
-                self.name(text_of(&mut fields, dialect), found);
+                self.name(read_statement(&mut fields, dialect), found);
                 self.name(RedactedName::fixed("empty query"), found);
                 self.asked(PostgresAnswerEnd::Ready, end, found);
             }
@@ -373,33 +381,40 @@ impl Postgres {
                 self.asked(PostgresAnswerEnd::Ready, end, found);
             }
             b'P' => {
-                let (statement, text) = (fields.text(), text_of(&mut fields, dialect));
+                let (statement, text) = (fields.text(), read_statement(&mut fields, dialect));
                 self.texts.learn(statement, &text, found);
-                self.sends(text, found);
+                self.sends(StatementMessage::Parse(statement), text, found);
             }
             b'B' => {
-                fields.text();
-                let text = self.texts.of(fields.text());
-                self.sends(text, found);
+                let (portal, statement) = (fields.text(), fields.text());
+                let text = self.texts.of(statement);
+                self.sends(StatementMessage::Bind { portal, statement }, text, found);
             }
-            b'C' => {
-                if fields.number(1) == Some(usize::from(b'S')) {
-                    self.texts.forget(fields.text());
+            b'C' | b'D' => {
+                let is_statement = fields.number(1) == Some(usize::from(b'S'));
+                let name = fields.text();
+                let text = self
+                    .texts
+                    .get(name)
+                    .filter(|_| is_statement)
+                    .unwrap_or_default();
+                let message = match (held[0], is_statement) {
+                    (b'C', true) => StatementMessage::CloseStatement(name),
+                    (b'C', false) => StatementMessage::ClosePortal(name),
+                    (_, true) => StatementMessage::DescribeStatement(name),
+                    (_, false) => StatementMessage::DescribePortal(name),
+                };
+                self.sends(message, text, found);
+                if let StatementMessage::CloseStatement(name) = message {
+                    self.texts.forget(name);
                 }
-                self.sends(RedactedName::default(), found);
             }
-            b'D' | b'E' => self.sends(RedactedName::default(), found),
-            b'S' if self.is_open() => {
-                let is_alone = self
-                    .waiting
-                    .back()
-                    .is_some_and(|waiting| waiting.until == PostgresAnswerEnd::Open(0));
-                self.name(
-                    RedactedName::fixed(if is_alone { "Sync" } else { "extended query" }),
-                    found,
-                );
-                self.asked(PostgresAnswerEnd::Ready, end, found);
+            b'E' => {
+                let portal = fields.text();
+                let message = StatementMessage::Execute(portal);
+                self.sends(message, RedactedName::default(), found);
             }
+            b'S' if self.is_open() => self.sync(end, found),
             b'H' => self.flush(end, found),
             b'X' => self.dialogue.one_way(
                 ExchangeRole::Request,
@@ -411,19 +426,67 @@ impl Postgres {
     }
 
     /// A message of an extended query, which the server completes.
-    fn sends(&mut self, name: RedactedName, found: &mut Vec<DissectorEvent>) {
+    fn sends(
+        &mut self,
+        message: StatementMessage<'_>,
+        text: RedactedName,
+        found: &mut Vec<DissectorEvent>,
+    ) {
+        let name = self.rounds.take(message, &text, found);
         self.name(name, found);
+        let is_statement = !self.rounds.goes_on();
         if let Some(PendingPostgresExchange {
             until: PostgresAnswerEnd::Open(count),
+            is_statement: own,
             ..
         }) = self.waiting.back_mut()
         {
             *count += 1;
+            *own = is_statement;
+        }
+    }
+
+    /// All up to here is one unit to the server: it goes on behind an error, and says that it is ready.
+    fn sync(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
+        let is_alone = self
+            .waiting
+            .back()
+            .is_some_and(|waiting| waiting.until == PostgresAnswerEnd::Open(0));
+        self.rounds
+            .take(StatementMessage::Sync, &RedactedName::default(), found);
+        if is_alone && !self.rounds.goes_on() {
+            self.name(RedactedName::fixed("Sync"), found);
+        }
+        self.name_whole(found);
+        self.asked(PostgresAnswerEnd::Ready, end, found);
+    }
+
+    /// The exchange that is whole is called as what it is; what goes on with another is called as that.
+    fn name_whole(&mut self, found: &mut Vec<DissectorEvent>) {
+        if let Some(name) = self.rounds.name_unexecuted()
+            && let Some(waiting) = self.waiting.back_mut()
+        {
+            waiting.named = true;
+            let role = ExchangeRole::Request;
+            found.push(DissectorEvent::named(waiting.exchange, role, name));
+        } else if !self.rounds.goes_on() {
+            self.name(RedactedName::fixed("extended query"), found);
         }
     }
 
     /// What was sent so far is answered before the Sync.
     fn flush(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
+        if self
+            .waiting
+            .back()
+            .is_some_and(|waiting| matches!(waiting.until, PostgresAnswerEnd::Open(1..)))
+        {
+            self.part(end, found);
+        }
+    }
+
+    /// The exchange is whole, and what completes it comes before what the server says to the Sync.
+    fn part(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let Some(&PendingPostgresExchange {
             until: PostgresAnswerEnd::Open(count @ 1..),
             exchange,
@@ -436,12 +499,12 @@ impl Postgres {
         if answered {
             return; // Its answer began before: it goes on to the Sync.
         }
-        self.name(RedactedName::fixed("extended query"), found);
+        self.name_whole(found);
         if self.skips {
             self.waiting.pop_back();
             return found.push(DissectorEvent::Void {
                 exchange,
-                why: "the server skipped it",
+                why: SKIPPED,
             });
         }
         self.asked(PostgresAnswerEnd::Completed(count), end, found);
@@ -457,7 +520,7 @@ impl Postgres {
             }
             b'E' => return self.error(body, end, found),
             b'S' => return self.parameter(body),
-            b'Z' => return self.ready(end, found),
+            b'Z' => return self.ready(body, end, found),
             b'C' => self.status(answer::tag(RecordFieldReader(body).text()), false),
             b'I' => self.status(RedactedName::fixed("empty"), false),
             b'G' | b'W' => self.copies = true,
@@ -487,7 +550,7 @@ impl Postgres {
     }
 
     fn error(&mut self, body: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
-        let status = error(body);
+        let status = read_error(body);
         // One that had begun before anything was asked answers nothing.
         let Some(waiting) = self.waiting.front().filter(|waiting| waiting.answered) else {
             return self.dialogue.one_way(ExchangeRole::Response, status, found);
@@ -515,7 +578,7 @@ impl Postgres {
             of_answer(
                 DissectorEvent::Void {
                     exchange: *exchange,
-                    why: "the server skipped it",
+                    why: SKIPPED,
                 },
                 found,
             );
@@ -536,13 +599,32 @@ impl Postgres {
         }
     }
 
-    fn ready(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
-        (self.copies, self.skips) = (false, false);
-        match self.waiting.front().map(|waiting| waiting.until) {
-            Some(PostgresAnswerEnd::Ready) => self.whole(end, found),
+    fn ready(&mut self, body: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
+        let skipped = std::mem::take(&mut self.skips);
+        self.copies = false;
+        match self.waiting.front() {
+            Some(&PendingPostgresExchange {
+                until: PostgresAnswerEnd::Ready,
+                is_statement: true,
+                exchange,
+                ..
+            }) if skipped => {
+                self.waiting.pop_front();
+                of_answer(
+                    DissectorEvent::Void {
+                        exchange,
+                        why: SKIPPED,
+                    },
+                    found,
+                );
+            }
+            Some(waiting) if waiting.until == PostgresAnswerEnd::Ready => self.whole(end, found),
             _ => return self.lose("its answer is not in its turn", found),
         }
         self.settled = self.waiting.is_empty();
+        if self.settled && body == b"I" {
+            self.rounds.forget_portals();
+        }
     }
 
     /// The answer to what waits longest is whole.
@@ -558,77 +640,7 @@ impl Postgres {
     }
 }
 
-/// Who logs in to which database.
-fn login(parameters: &[u8]) -> RedactedName {
-    let mut fields = RecordFieldReader(parameters);
-    let (mut user, mut database) = (&[][..], None);
-    while !fields.0.is_empty() {
-        match (fields.text(), fields.text()) {
-            (b"user", value) => user = value,
-            (b"database", value) => database = Some(value),
-            _ => {}
-        }
-    }
-    // Without a name the database is called as its user.
-    answer::login(user, database.unwrap_or(user), database.is_some())
-}
-
-/// `ERROR 42P01`: what an ErrorResponse says in its fields.
-fn error(body: &[u8]) -> RedactedName {
-    let mut fields = RecordFieldReader(body);
-    let (mut severity, mut code) = (&b"ERROR"[..], &[][..]);
-    while let Some(field) = fields.number(1).filter(|field| *field != 0) {
-        match (u8::try_from(field), fields.text()) {
-            (Ok(b'V'), value) => severity = value,
-            (Ok(b'C'), value) => code = value,
-            _ => {}
-        }
-    }
-    answer::postgres_error(severity, code)
-}
-
-/// The text of a statement, which ends with a zero byte where all of it was seen and kept.
-fn text_of(fields: &mut RecordFieldReader<'_>, dialect: Dialect) -> RedactedName {
-    let is_whole = fields.0.contains(&0);
-    let text = fields.text();
-    if is_whole {
-        sql::redact_statement(dialect, text)
-    } else {
-        sql::redact_beginning(dialect, text)
-    }
-}
-
-fn extent(side: EventStreamDirection, phase: PostgresPhase, head: &[u8]) -> Extent {
-    let (types, marks) = match (side, phase) {
-        (EventStreamDirection::There, PostgresPhase::Typed) => (OF_CLIENT, 1),
-        (EventStreamDirection::There, _) => (&[][..], 0),
-        (EventStreamDirection::Back, PostgresPhase::Asked) if b"SNG".contains(&head[0]) => {
-            return Extent::Record { length: 1, keep: 1 };
-        }
-        (EventStreamDirection::Back, _) => (OF_SERVER, 1),
-    };
-    if marks > 0 && !types.contains(&head[0]) {
-        return Extent::Wrong;
-    }
-    let Some(length) = RecordFieldReader(&head[marks..]).number(4) else {
-        return Extent::More;
-    };
-    let most = if marks == 0 { LONGEST_FIRST } else { LONGEST };
-    let keep = match (side, head[0]) {
-        (EventStreamDirection::There, b'B' | b'C' | b'P' | b'Q')
-        | (EventStreamDirection::Back, b'A' | b'C' | b'E' | b'S') => KEEP,
-        _ if marks == 0 => KEEP,
-        _ => HEAD,
-    };
-    match length {
-        _ if marks == 0 && length < 8 => Extent::Wrong,
-        4.. if length <= most => Extent::Record {
-            length: (marks + length) as u64,
-            keep,
-        },
-        _ => Extent::Wrong,
-    }
-}
-
+#[cfg(test)]
+mod round_tests;
 #[cfg(test)]
 mod tests;

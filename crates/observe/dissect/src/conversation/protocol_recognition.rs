@@ -16,6 +16,7 @@ use super::opening::{ConversationOpening, ProtocolVerdict};
 use super::postgres::Postgres;
 use super::resp::Resp;
 use super::tls::TlsDissector;
+use super::tunnel::Tunnel;
 use super::turn_dissector::TurnDissector;
 use stackline_events::unit_ids::EventStreamDirection;
 
@@ -33,7 +34,7 @@ const ALL: &[KnownProtocol] = &[
     },
     KnownProtocol {
         recognise: super::http1::recognise,
-        start: || Box::new(Http1::default()),
+        start: || Box::new(Http1::with_tunnels(|| Box::new(Tunnel::new(recognise)))),
     },
     KnownProtocol {
         recognise: super::mysql::recognise,

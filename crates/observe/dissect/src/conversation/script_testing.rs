@@ -80,6 +80,7 @@ pub(crate) fn describe_event(found: &DissectorEvent) -> String {
             name,
         } => format!("{exchange} {} is {}", role(*which), name.whole()),
         DissectorEvent::InTrace { exchange, context } => format!("{exchange} is in {context}"),
+        DissectorEvent::GoesOn { exchange, of } => format!("{exchange} goes on with {of}"),
         DissectorEvent::Part {
             exchange,
             side: from,
@@ -164,6 +165,10 @@ fn in_order(found: &[DissectorEvent]) -> Result<(), String> {
             DissectorEvent::InTrace { exchange, .. } | DissectorEvent::Part { exchange, .. } => {
                 (*exchange, true)
             }
+            DissectorEvent::GoesOn { exchange, of } => (
+                *exchange,
+                of < exchange && begun.keys().any(|(begun, _)| begun == exchange),
+            ),
             DissectorEvent::Ends {
                 exchange, role, at, ..
             } => {

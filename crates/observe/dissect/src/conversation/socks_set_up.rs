@@ -2,11 +2,17 @@
 //! with the passwords of RFC 1929). What stands behind it is recognised as if it stood at the beginning.
 
 use super::records::RecordFieldReader;
+use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
+use stackline_events::unit_ids::EventStreamDirection;
 
 const FOUR: usize = 4;
 const FIVE: usize = 5;
 /// A version 4 answer.
 const ANSWER: usize = 8;
+/// The code of one that is granted.
+const GRANTED: usize = 0x5a;
+/// No way to log in suits the proxy.
+const NO_WAY: usize = 0xff;
 /// The way to log in that is a user and a password.
 const PASSWORD: usize = 2;
 /// Bytes of each side within which it ends; what is longer is not a set-up.
@@ -26,6 +32,36 @@ pub(super) enum SocksSetUp {
         /// Bytes of the proxy.
         back: usize,
     },
+    /// The proxy refuses it with a code of that version.
+    Refused {
+        /// The version.
+        version: usize,
+        /// Its code; `None`: no way to log in suits it, or the login is wrong.
+        code: Option<usize>,
+    },
+}
+
+/// What codes of version 5 mean (RFC 1928, section 6).
+const REFUSALS: [&str; 8] = [
+    "ERROR 1, the proxy fails",
+    "ERROR 2, not allowed",
+    "ERROR 3, network unreachable",
+    "ERROR 4, host unreachable",
+    "ERROR 5, connection refused",
+    "ERROR 6, out of time",
+    "ERROR 7, no such command",
+    "ERROR 8, no such kind of address",
+];
+
+/// What a refusal is called.
+pub(super) fn name_refusal(version: usize, code: Option<usize>) -> RedactedName {
+    let known = code.and_then(|code| REFUSALS.get(code.checked_sub(1)?));
+    match (version, code, known) {
+        (_, None, _) => RedactedName::fixed("ERROR, the login is refused"),
+        (FIVE, _, Some(words)) => RedactedName::fixed(words),
+        (FOUR, Some(0x5b), _) => RedactedName::fixed("ERROR 91, refused or failed"),
+        (_, Some(code), _) => RedactedName::number("ERROR ", code as u64),
+    }
 }
 
 /// What the first bytes of both sides are.
@@ -42,6 +78,7 @@ pub(super) fn find_set_up(there: &[u8], back: &[u8]) -> SocksSetUp {
             there: there.len() - sides[0].0.len(),
             back: back.len() - sides[1].0.len(),
         },
+        Err(refused @ SocksSetUp::Refused { .. }) => refused,
         Err(_) if there.len() >= LONGEST || back.len() >= LONGEST => SocksSetUp::Absent,
         Err(why) => why,
     }
@@ -61,25 +98,44 @@ fn read_four([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), Soc
     if !(0x5a..=0x5d).contains(&code) {
         return Err(SocksSetUp::Absent);
     }
+    if code != GRANTED {
+        let code = Some(code);
+        return Err(SocksSetUp::Refused {
+            version: FOUR,
+            code,
+        });
+    }
     proxy.take(ANSWER - 2).map(|_| ()).ok_or(SocksSetUp::Begun)
 }
 
 fn read_five([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), SocksSetUp> {
     read_counted(client)?;
     expect(proxy, &[FIVE])?;
-    if proxy.number(1).ok_or(SocksSetUp::Begun)? == PASSWORD {
+    let refused = |code| SocksSetUp::Refused {
+        version: FIVE,
+        code,
+    };
+    let way = proxy.number(1).ok_or(SocksSetUp::Begun)?;
+    if way == NO_WAY {
+        return Err(refused(None));
+    }
+    if way == PASSWORD {
         expect(client, &[1])?;
         read_counted(client)?;
         read_counted(client)?;
         expect(proxy, &[1])?;
-        proxy.take(1).ok_or(SocksSetUp::Begun)?;
+        if proxy.number(1).ok_or(SocksSetUp::Begun)? != 0 {
+            return Err(refused(None));
+        }
     }
     expect(client, &[FIVE])?;
     expect(client, &[1, 2, 3])?;
     read_address(client)?;
     expect(proxy, &[FIVE])?;
-    proxy.take(1).ok_or(SocksSetUp::Begun)?;
-    read_address(proxy)
+    match proxy.number(1).ok_or(SocksSetUp::Begun)? {
+        0 => read_address(proxy),
+        code => Err(refused(Some(code))),
+    }
 }
 
 /// One of some numbers.
@@ -114,6 +170,41 @@ fn read_address(side: &mut RecordFieldReader<'_>) -> Result<(), SocksSetUp> {
         _ => return Err(SocksSetUp::Absent),
     }
     side.take(2).map(|_| ()).ok_or(SocksSetUp::Begun)
+}
+
+/// A connection whose set-up was refused: nothing more is said on it that matters.
+#[derive(Debug)]
+pub(super) struct RefusedSetUp;
+
+impl Dissector for RefusedSetUp {
+    fn bytes(&mut self, _: EventStreamDirection, _: u64, _: &[u8], _: &mut Vec<DissectorEvent>) {}
+
+    fn unseen(&mut self, _: EventStreamDirection, _: u64, _: u64, _: &mut Vec<DissectorEvent>) {}
+
+    fn end(&mut self, _: EventStreamDirection, _: u64, _: &mut Vec<DissectorEvent>) {}
+
+    fn protocol(&self) -> &'static str {
+        "SOCKS"
+    }
+}
+
+/// What is found of a set-up that is refused: a request, from the first byte of each side to the last so far.
+pub(super) fn find_refusal(
+    refusal: RedactedName,
+    sides: [(u64, u64); 2],
+    found: &mut Vec<DissectorEvent>,
+) {
+    let [(asks_at, asked_at), (answers_at, answered_at)] = sides;
+    let (request, response) = (ExchangeRole::Request, ExchangeRole::Response);
+    let name = RedactedName::fixed("SOCKS connect");
+    found.extend([
+        DissectorEvent::begins(0, request, ExchangeKind::Call, asks_at),
+        DissectorEvent::named(0, request, name),
+        DissectorEvent::ends(0, request, asked_at),
+        DissectorEvent::begins(0, response, ExchangeKind::Call, answers_at),
+        DissectorEvent::named(0, response, refusal),
+        DissectorEvent::ends(0, response, answered_at),
+    ]);
 }
 
 #[cfg(test)]
@@ -199,6 +290,53 @@ mod tests {
                     format!("0 response ends < {}", back.len() + answered.len())
                 );
             }
+        }
+    }
+
+    #[test]
+    fn what_a_proxy_refuses_is_a_failed_request() {
+        for (there, back, status) in [
+            (
+                &b"\x05\x01\0\x05\x01\0\x03\x08web.test\0\x50"[..],
+                &b"\x05\0\x05\x05\0\x01\0\0\0\0\0\0"[..],
+                "ERROR 5, connection refused",
+            ),
+            (
+                b"\x05\x01\0\x05\x01\0\x03\x08web.test\0\x50",
+                b"\x05\0\x05\x04\0\x01\0\0\0\0\0\0",
+                "ERROR 4, host unreachable",
+            ),
+            (b"\x05\x01\0", b"\x05\xff", "ERROR, the login is refused"),
+            (
+                b"\x05\x01\x02\x01\x03bob\x01x",
+                b"\x05\x02\x01\x01",
+                "ERROR, the login is refused",
+            ),
+            (
+                b"\x04\x01\0\x50\x0a\0\0\x01bob\0",
+                b"\0\x5b\0\0\0\0\0\0",
+                "ERROR 91, refused or failed",
+            ),
+        ] {
+            let (mut conversation, mut found) = (Conversation::new(1080), Vec::new());
+            for (side, bytes) in [(There, there), (Back, back)] {
+                conversation.segment(side, 0, bytes, bytes.len() as u64, &mut found);
+            }
+            conversation.end(Back, back.len() as u64, &mut found);
+            conversation.end(There, there.len() as u64, &mut found);
+            assert_eq!(conversation.protocol(), Some("SOCKS"));
+            let found: Vec<String> = found.iter().map(describe_event).collect();
+            assert_eq!(
+                found,
+                [
+                    "0 request begins > 0".to_owned(),
+                    "0 request is SOCKS connect".to_owned(),
+                    format!("0 request ends > {}", there.len()),
+                    "0 response begins < 0".to_owned(),
+                    format!("0 response is {status}"),
+                    format!("0 response ends < {}", back.len()),
+                ]
+            );
         }
     }
 

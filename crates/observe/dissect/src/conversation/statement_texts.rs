@@ -38,6 +38,11 @@ impl StatementTexts {
             .unwrap_or_else(|| RedactedName::identifier("statement ", statement))
     }
 
+    /// The same, where it is known.
+    pub(super) fn get(&self, statement: &[u8]) -> Option<RedactedName> {
+        self.0.get(cut(statement)).cloned()
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.0.len()

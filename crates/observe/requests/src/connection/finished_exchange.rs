@@ -1,5 +1,6 @@
 //! Exchanges of a connection that are over: with what is known of their messages, and why they have no answer.
 
+use super::open_exchange::RequestRound;
 use super::*;
 
 /// Why there is no answer, where who was asked ended the connection.
@@ -56,10 +57,9 @@ impl RequestConnection {
             .take(many);
         let mut over: Vec<u64> = whole.collect();
         if over.is_empty()
-            && let Some(mut oldest) = self.open.first_entry()
+            && let Some(oldest) = self.open.void_oldest(TOO_MANY_OPEN)
         {
-            oldest.get_mut().void = Some(TOO_MANY_OPEN);
-            over.push(*oldest.key());
+            over.push(oldest);
             self.left_out.add(Bound::Open, 1);
         }
         self.finish_exchanges(over, true, done);
@@ -75,7 +75,7 @@ impl RequestConnection {
         // Of what only one side says nothing can be reported: the capture has not seen the other.
         let one_way = self.is_one_way();
         for number in over {
-            if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
+            if let Some(open) = self.open.remove(number).filter(|_| !one_way) {
                 self.left_out
                     .add(Bound::Unread, u64::from(early && self.is_unread(&open)));
                 self.finish(number, open, done);
@@ -86,8 +86,20 @@ impl RequestConnection {
 
     fn finish(&mut self, number: u64, open: OpenRequestExchange, done: &mut Vec<Exchange>) {
         let asks = open.asks;
-        let request = open.begins[0].map(|from| self.message(asks, from, open.ends[0]));
-        let response = open.begins[1].map(|from| self.message(other(asks), from, open.ends[1]));
+        let rounds = self.rounds(&open);
+        let at = |round: &RequestRound, role: ExchangeRole, way| {
+            round.begins[role as usize]
+                .map(|from| self.message(way, from, round.ends[role as usize]))
+        };
+        let said = |round: &RequestRound| at(round, ExchangeRole::Request, asks);
+        let answered = |round: &RequestRound| at(round, ExchangeRole::Response, other(asks));
+        let request = rounds.first().and_then(said);
+        let response = rounds.last().and_then(answered);
+        let turns = rounds
+            .iter()
+            .zip(rounds.iter().skip(1))
+            .filter_map(|(before, next)| answered(before).zip(said(next)))
+            .collect();
         let outcome = self.outcome(&open, request.as_ref(), response.as_ref());
         let connect = self
             .syn_ns
@@ -111,6 +123,7 @@ impl RequestConnection {
             reversed: asks == EventStreamDirection::Back,
             request: request.unwrap_or_default(),
             response: response.filter(|_| !outcome.is_too_late),
+            turns,
             parts: open.parts,
             lookup: self.lookup.filter(|_| self.is_first),
             connect,
@@ -128,6 +141,29 @@ impl RequestConnection {
         done.push(exchange);
     }
 
+    /// The rounds of an exchange; what was said before the answer to what is before it had come is said with that.
+    fn rounds(&self, open: &OpenRequestExchange) -> Vec<RequestRound> {
+        let mut rounds = vec![open.first];
+        for (_, next) in &open.later {
+            let Some(before) = rounds.last_mut() else {
+                break;
+            };
+            let answered = before.begins[1]
+                .zip(before.ends[1])
+                .and_then(|(from, end)| self.message(other(open.asks), from, Some(end)).came_ns());
+            let asked = next.begins[0]
+                .and_then(|from| self.message(open.asks, from, next.ends[0]).handed_ns());
+            match answered.zip(asked) {
+                Some((answered, asked)) if answered <= asked => rounds.push(*next),
+                _ => {
+                    before.ends = next.ends;
+                    before.begins[1] = before.begins[1].or(next.begins[1]);
+                }
+            }
+        }
+        rounds
+    }
+
     /// Whether an exchange was answered, and why not.
     fn outcome(
         &self,
@@ -135,10 +171,10 @@ impl RequestConnection {
         request: Option<&ExchangeMessage>,
         response: Option<&ExchangeMessage>,
     ) -> ExchangeOutcome {
-        let (kind, asks) = (open.kind, open.asks);
-        let is_cut = open.ends[1].is_none() && kind != ExchangeKind::OneWay;
+        let (kind, asks, last) = (open.kind, open.asks, open.last());
+        let is_cut = last.ends[1].is_none() && kind != ExchangeKind::OneWay;
         let mut void = open.void.or_else(|| {
-            is_cut.then_some(if open.begins[1].is_some() {
+            is_cut.then_some(if last.begins[1].is_some() {
                 CUT_OFF
             } else {
                 UNANSWERED
@@ -151,13 +187,13 @@ impl RequestConnection {
             void = Some(UNANSWERED);
         }
         let is_unanswered =
-            kind == ExchangeKind::Call && open.ends[0].is_some() && void.is_some_and(is_unanswered);
+            kind == ExchangeKind::Call && last.ends[0].is_some() && void.is_some_and(is_unanswered);
         let ended_by_server = self.ended_by_server(asks);
         let closed = ended_by_server
             .map(|(at_ns, _)| at_ns)
             .or(self.ways[asks as usize].closed_ns);
         let of_stream = (void == Some(RESET_BEFORE)).then_some(open.over_ns);
-        let has_begun = is_cut && open.begins[1].is_some() && kind == ExchangeKind::Call;
+        let has_begun = is_cut && last.begins[1].is_some() && kind == ExchangeKind::Call;
         let was_cut = has_begun && void.is_some_and(|why| why.starts_with(ENDED) || why == CUT_OFF);
         if was_cut {
             void = Some(CUT_OFF);
@@ -225,7 +261,7 @@ impl RequestConnection {
 
     /// Whether an answer has arrived and its reader has not read it yet. The reader must be watched and its side still open.
     pub(super) fn is_unread(&self, open: &OpenRequestExchange) -> bool {
-        let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else {
+        let Some(end) = open.last().ends[1].filter(|_| open.void.is_none()) else {
             return false;
         };
         let reads = open.asks as usize;
@@ -295,6 +331,7 @@ impl RequestConnection {
             reversed: false,
             request,
             response: None,
+            turns: Vec::new(),
             parts: 0,
             lookup: self.lookup,
             connect: None,

@@ -75,7 +75,7 @@ fn those_that_are_whole_make_room_and_the_latest_of_them_go_on_waiting() {
         (1..=(MOST_OPEN - GO_ON) as u64).collect::<Vec<_>>()
     );
     assert!(done.iter().all(|exchange| exchange.void.is_none()));
-    assert!(connection.open.contains_key(&0) && connection.left_out().is_empty());
+    assert!(connection.open.contains(0) && connection.left_out().is_empty());
 }
 
 #[test]

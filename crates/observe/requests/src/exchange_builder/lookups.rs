@@ -244,6 +244,7 @@ fn lookup_exchange(
         reversed: false,
         request,
         response: None,
+        turns: Vec::new(),
         parts: 0,
         lookup: None,
         connect: None,

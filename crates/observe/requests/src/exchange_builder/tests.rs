@@ -5,7 +5,7 @@ use crate::time_account::{ExchangePhase, account_time};
 use proptest::prelude::*;
 use proptest::{collection, sample};
 
-const MS: u64 = 1_000_000;
+pub(super) const MS: u64 = 1_000_000;
 const CLIENT: &str = "10.0.0.1:50000";
 const SERVER: &str = "10.0.0.2:80";
 
@@ -14,8 +14,8 @@ fn address(text: &str) -> SocketAddr {
 }
 
 /// Two hosts, 5 ms apart.
-struct Path {
-    builder: Builder,
+pub(super) struct Path {
+    pub(super) builder: Builder,
     /// Of each direction, what was sent.
     sent: [u64; 2],
     acked: [u64; 2],
@@ -23,7 +23,7 @@ struct Path {
 }
 
 impl Path {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let host = |name: &str, address: &str| ObservedHost {
             name: name.into(),
             addresses: vec![address.parse().unwrap()],
@@ -65,7 +65,7 @@ impl Path {
     }
 
     /// A segment leaves at that moment and arrives 5 ms later, unless it is lost.
-    fn send(&mut self, at_ms: u64, way: usize, data: &[u8], flags: &str) {
+    pub(super) fn send(&mut self, at_ms: u64, way: usize, data: &[u8], flags: &str) {
         let from = self.sent[way];
         self.sent[way] += data.len() as u64;
         self.pass(at_ms, way, from, data, flags);
@@ -81,19 +81,19 @@ impl Path {
         }
     }
 
-    fn connect(&mut self, at_ms: u64) {
+    pub(super) fn connect(&mut self, at_ms: u64) {
         self.send(at_ms, 0, b"", "S");
         self.send(at_ms + 5, 1, b"", "S");
         self.send(at_ms + 10, 0, b"", "");
     }
 
-    fn finish(mut self) -> Vec<Exchange> {
+    pub(super) fn finish(mut self) -> Vec<Exchange> {
         self.builder.finish().0
     }
 }
 
 /// The parts of an exchange's time that are there, in ms.
-fn parts(exchange: &Exchange) -> Vec<(ExchangePhase, i64)> {
+pub(super) fn parts(exchange: &Exchange) -> Vec<(ExchangePhase, i64)> {
     let account = account_time(exchange).unwrap();
     let all: i64 = account.iter().flatten().sum();
     let total = exchange.end_ns().unwrap() - exchange.begin_ns().unwrap();

@@ -36,6 +36,7 @@ impl QuicConnection {
             reversed: false,
             request: ExchangeMessage::default(),
             response: None,
+            turns: Vec::new(),
             parts: 0,
             lookup: self.lookup.filter(|_| self.is_first),
             connect: None,

@@ -7,7 +7,7 @@ use super::network_setup::{
     measure_sender_rates, network,
 };
 use super::printed::PAIRS;
-use crate::parallel;
+use crate::{parallel, printed_and_here};
 use stackline_core::time::Duration;
 use stackline_model::arpanet_messages::{PACKET_BITS, split_gain};
 use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
@@ -142,12 +142,15 @@ pub(super) fn sources(seed: u64) -> Sheet {
             ("fairness_10", "fairness"),
         ],
     );
+    sheet.columns.extend(printed_and_here::columns());
+    // Words, and the middle of what they say of a destination with room for 3.
     let printed = [
-        "36 to 38",
-        "no less",
-        "32 to 33; no less at BBN (10)",
-        "26 to 27",
+        ("36 to 38", 37.0),
+        ("no less", 37.0),
+        ("32 to 33; no less at BBN (10)", 32.5),
+        ("26 to 27", 26.5),
     ];
+    let why = "a spur line without background carries 40 here and in 2.2.1.2";
     let cases: Vec<(u16, u32)> = (1..=4)
         .flat_map(|sources| [(sources, 3), (sources, 10)])
         .collect();
@@ -157,73 +160,101 @@ pub(super) fn sources(seed: u64) -> Sheet {
     for (number, (printed, found)) in printed.iter().zip(found.chunks(2)).enumerate() {
         let mut row = vec![
             SheetCell::Number(number as f64 + 1.0, 0),
-            SheetCell::text(*printed),
+            SheetCell::text(printed.0),
         ];
+        let compared = printed_and_here::cells(Some(printed.1), mean(&found[0]), Some(why));
         for rates in found {
             row.extend([
                 SheetCell::Number(mean(rates), 1),
                 SheetCell::Number(fairness(rates), 3),
             ]);
         }
+        row.extend(compared);
         sheet.rows.push(row);
     }
     sheet.note("No background. Each stream needs one message to be put together, and room for the next while its host takes the one before: with room for 3 the third and fourth wait for it, with room for 10 nobody does.")
 }
 
+/// kbit/s of each source of rows of that many sources, the nearest of each row first.
+fn rows_of_sources(rows: &[u16], seed: u64) -> Vec<Vec<f64>> {
+    let mut lines = Vec::new();
+    let mut next = 1;
+    for length in rows {
+        for place in 0..*length {
+            let before = if place == 0 { 0 } else { next - 1 };
+            lines.push(line((next, before), LINE, 10.0));
+            next += 1;
+        }
+    }
+    let options = ImpOptions {
+        reassembly: 10,
+        ..ImpOptions::default()
+    };
+    let mut plan = network(&vec![options; usize::from(next)], lines);
+    let mut senders = Vec::new();
+    for source in 1..next {
+        let (from, to) = (
+            add_fake_host(&mut plan, source),
+            add_fake_host(&mut plan, 0),
+        );
+        senders.push(full_message_sender(from, to, MANY));
+    }
+    let rates = measure_sender_rates(&plan, &senders, seed, TIMES);
+    let mut rates = rates.into_iter();
+    rows.iter()
+        .map(|length| rates.by_ref().take(usize::from(*length)).collect())
+        .collect()
+}
+
+/// What a line carries of full messages, kbit/s: what sources behind it share.
+const SHARED: f64 = 40.0;
+
 /// Sources in a row behind one line, and two rows (2.2.1.4).
 pub(super) fn shared(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.4, shared",
-        "sources that share lines, kbit/s each",
+        "sources that share lines, kbit/s each, from the nearest to the farthest",
         &[
             ("case", "case"),
+            ("source", "source"),
             ("printed", "printed"),
-            ("rates", "simulated"),
+            ("rate", "simulated"),
             ("fairness", "fairness"),
         ],
     );
-    let chain = |length: u16, rows: u16| {
-        let mut lines = Vec::new();
-        for row in 0..rows {
-            for place in 0..length {
-                let before = if place == 0 { 0 } else { row * length + place };
-                lines.push(line((row * length + place + 1, before), LINE, 10.0));
+    sheet.columns.extend(printed_and_here::columns());
+    let cases: [(&str, &[u16]); 3] = [
+        ("2 in a row", &[2]),
+        ("3 in a row", &[3]),
+        ("rows of 2 and of 3", &[2, 3]),
+    ];
+    let why = "nothing is drawn: sources keep in step, and who comes second to a queue always does";
+    for (case, rows) in cases {
+        for rates in rows_of_sources(rows, seed) {
+            let printed = SHARED / rates.len() as f64;
+            for (place, rate) in (1..).zip(&rates) {
+                let own = [
+                    SheetCell::text(format!("{case}{}", of_row(rows, rates.len()))),
+                    SheetCell::Number(f64::from(place), 0),
+                    SheetCell::Number(printed, 1),
+                    SheetCell::Number(*rate, 1),
+                    SheetCell::Number(fairness(&rates), 3),
+                ];
+                let compared = printed_and_here::cells(Some(printed), *rate, Some(why));
+                sheet.rows.push(own.into_iter().chain(compared).collect());
             }
         }
-        let options = ImpOptions {
-            reassembly: 10,
-            ..ImpOptions::default()
-        };
-        let mut plan = network(&vec![options; usize::from(length * rows) + 1], lines);
-        let mut senders = Vec::new();
-        for source in 1..=length * rows {
-            let (from, to) = (
-                add_fake_host(&mut plan, source),
-                add_fake_host(&mut plan, 0),
-            );
-            senders.push(full_message_sender(from, to, MANY));
-        }
-        measure_sender_rates(&plan, &senders, seed, TIMES)
-    };
-    let cases = [
-        ("2 in a row", "20 each", chain(2, 1)),
-        ("3 in a row", "-", chain(3, 1)),
-        ("two rows of 2", "-", chain(2, 2)),
-    ];
-    for (case, printed, rates) in cases {
-        let words: Vec<String> = rates.iter().map(|rate| format!("{rate:.1}")).collect();
-        let row = [
-            SheetCell::text(case),
-            SheetCell::text(printed),
-            SheetCell::text(words.join(", ")),
-        ];
-        sheet.rows.push(
-            row.into_iter()
-                .chain([SheetCell::Number(fairness(&rates), 3)])
-                .collect(),
-        );
     }
-    sheet.note("From the nearest to the farthest; room for 10 messages at the destination.")
+    sheet.note("Printed: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; here that is an equal part of the 40 of a line. Room for 10 messages at the destination.")
+}
+
+/// Which row of several.
+fn of_row(rows: &[u16], length: usize) -> String {
+    if rows.len() > 1 {
+        format!(", that of {length}")
+    } else {
+        String::new()
+    }
 }
 
 /// kbit/s over two paths of two lines each, or over one.
@@ -263,6 +294,8 @@ pub(super) fn splitting(seed: u64) -> Sheet {
             ("simulated", "simulated"),
         ],
     );
+    sheet.columns.extend(printed_and_here::columns());
+    let why = "the formula of the paper says 27.8 too: 25 is about that";
     let gain = |channels, splits| {
         100.0 * (split(channels, 2, splits, seed) / split(channels, 1, splits, seed) - 1.0)
     };
@@ -279,12 +312,15 @@ pub(super) fn splitting(seed: u64) -> Sheet {
         } else {
             SheetCell::Number(formula(f64::from(channels)), 1)
         };
-        sheet.rows.push(vec![
+        let gained = gain(channels, splits);
+        let own = [
             SheetCell::text(rule),
             SheetCell::text(printed),
             formula,
-            SheetCell::Number(gain(channels, splits), 1),
-        ]);
+            SheetCell::Number(gained, 1),
+        ];
+        let compared = printed_and_here::cells(printed.parse().ok(), gained, Some(why));
+        sheet.rows.push(own.into_iter().chain(compared).collect());
     }
     sheet.note("Routing sends all packets over the line with the shorter queue and looks every 640 ms: the other drains meanwhile. A window of 64 messages and room for as many, so that nothing else limits. The explicit choice is announced for the first quarter of 1973; here packets go to the shortest queue of lines that lead as near.")
 }
@@ -365,12 +401,15 @@ pub(super) fn fast(seed: u64) -> Sheet {
             ("simulated", "simulated"),
         ],
     );
+    sheet.columns.extend(printed_and_here::columns());
     for (words, printed, rate) in other_lines(seed) {
-        sheet.rows.push(vec![
+        let compared = printed_and_here::cells(printed.parse().ok(), rate, None);
+        let own = [
             SheetCell::text(words),
             SheetCell::text(printed),
             SheetCell::Number(rate, 1),
-        ]);
+        ];
+        sheet.rows.push(own.into_iter().chain(compared).collect());
     }
     sheet
 }

@@ -38,6 +38,8 @@ pub(super) struct MagicCase {
 pub(super) struct MagicFigures {
     /// Of each server.
     pub(super) servers: Vec<MagicServerShare>,
+    /// Of all of them together.
+    pub(super) all: MagicTotals,
     /// Blocks that lists asked for.
     pub(super) asked: f64,
     /// Those that came before their list was superseded.
@@ -46,6 +48,34 @@ pub(super) struct MagicFigures {
     pub(super) destroyed: f64,
     /// Blocks that were discarded before they were read, and after.
     pub(super) flushed: (f64, f64),
+}
+
+/// What all servers came to together: of several runs the median of these, which is not what medians of servers add up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MagicTotals {
+    /// Megabits of blocks in a second.
+    pub(super) mbit_s: f64,
+    /// The largest server against the smallest.
+    pub(super) unequal: f64,
+    /// Segments that all sent again.
+    pub(super) again: f64,
+    /// The longest wait for any server, s.
+    pub(super) waited: f64,
+}
+
+impl MagicTotals {
+    fn of(servers: &[MagicServerShare]) -> Self {
+        let each = || servers.iter().map(|server| server.mbit_s);
+        Self {
+            mbit_s: each().sum(),
+            unequal: each().fold(0.0, f64::max) / each().fold(f64::INFINITY, f64::min).max(1e-3),
+            again: servers.iter().map(|server| server.again).sum(),
+            waited: servers
+                .iter()
+                .map(|server| server.waited)
+                .fold(0.0, f64::max),
+        }
+    }
 }
 
 /// One server's part.
@@ -61,27 +91,23 @@ pub(super) struct MagicServerShare {
 
 impl MagicFigures {
     /// All servers together, Mbit/s.
-    pub(super) fn sum(&self) -> f64 {
-        self.servers.iter().map(|server| server.mbit_s).sum()
+    pub(super) const fn sum(&self) -> f64 {
+        self.all.mbit_s
     }
 
     /// The largest against the smallest.
-    pub(super) fn unequal(&self) -> f64 {
-        let each = || self.servers.iter().map(|server| server.mbit_s);
-        each().fold(0.0, f64::max) / each().fold(f64::INFINITY, f64::min).max(1e-3)
+    pub(super) const fn unequal(&self) -> f64 {
+        self.all.unequal
     }
 
     /// Segments sent again by all.
-    pub(super) fn again(&self) -> f64 {
-        self.servers.iter().map(|server| server.again).sum()
+    pub(super) const fn again(&self) -> f64 {
+        self.all.again
     }
 
     /// The longest wait for any server, s.
-    pub(super) fn waited(&self) -> f64 {
-        self.servers
-            .iter()
-            .map(|server| server.waited)
-            .fold(0.0, f64::max)
+    pub(super) const fn waited(&self) -> f64 {
+        self.all.waited
     }
 }
 
@@ -210,8 +236,10 @@ impl MagicCase {
                 .filter(|history| history.passed(BlockPathPoint::EndRead).is_some() == read)
                 .count() as f64
         };
+        let servers: Vec<MagicServerShare> = servers.collect();
         Ok(MagicFigures {
-            servers: servers.collect(),
+            all: MagicTotals::of(&servers),
+            servers,
             asked: lists().map(|tally| f64::from(tally.requested)).sum(),
             delivered: lists().map(|tally| f64::from(tally.delivered)).sum(),
             destroyed: 100.0 * frames.dropped as f64
@@ -320,6 +348,12 @@ pub(super) fn median(runs: &[MagicFigures]) -> MagicFigures {
     };
     MagicFigures {
         servers: (0..servers).map(server).collect(),
+        all: MagicTotals {
+            mbit_s: of(&MagicFigures::sum),
+            unequal: of(&MagicFigures::unequal),
+            again: of(&MagicFigures::again),
+            waited: of(&MagicFigures::waited),
+        },
         asked: of(&|run| run.asked),
         delivered: of(&|run| run.delivered),
         destroyed: of(&|run| run.destroyed),
@@ -335,4 +369,30 @@ pub(super) fn middle(mut values: Vec<f64>) -> f64 {
         .get(low)
         .zip(values.get(high))
         .map_or(f64::NAN, |(low, high)| f64::midpoint(*low, *high))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_sums_is_not_the_sum_of_medians() {
+        let run = |rates: [f64; 2]| {
+            let share = |mbit_s| MagicServerShare {
+                mbit_s,
+                ..MagicServerShare::default()
+            };
+            let servers = rates.map(share).to_vec();
+            MagicFigures {
+                all: MagicTotals::of(&servers),
+                servers,
+                ..MagicFigures::default()
+            }
+        };
+        let runs = [run([1.0, 9.0]), run([2.0, 7.0]), run([9.0, 2.0])];
+        let figures = median(&runs);
+        let of_servers: f64 = figures.servers.iter().map(|server| server.mbit_s).sum();
+        assert_eq!((figures.sum(), of_servers), (10.0, 9.0));
+        assert_eq!(figures.unequal(), 4.5);
+    }
 }

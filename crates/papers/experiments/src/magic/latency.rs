@@ -5,6 +5,7 @@ use super::formulas::{longest_latency, mean_latency};
 use super::printed::{INTERVAL, RECEIVER};
 use super::session_runner::Lab;
 use super::setting::{BUSY, MagicTcp, copying, costs, network, pan, seconds_of_block, server};
+use crate::printed_and_here;
 use stackline_blocks::block_history::{BlockPathPoint, History};
 use stackline_blocks::demand::Demand;
 use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
@@ -106,6 +107,42 @@ const STAGES: [(BlockPathPoint, BlockPathPoint, &str, &str); 7] = [
     ),
 ];
 
+/// A stage: what is printed of it, one block alone, blocks under load.
+fn stage_row(
+    (from, to, name, printed): &(BlockPathPoint, BlockPathPoint, &str, &str),
+    idle: &[History],
+    loaded: &[History],
+) -> Vec<SheetCell> {
+    let (idle, loaded) = (between(idle, *from, *to), between(loaded, *from, *to));
+    let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = loaded.iter().copied().fold(0.0, f64::max);
+    let number = |value: f64| {
+        if value.is_finite() {
+            SheetCell::Number(value, 1)
+        } else {
+            SheetCell::Absent
+        }
+    };
+    let idle = middle(idle);
+    // What is printed as a range is not compared.
+    let single = printed
+        .split(" (")
+        .next()
+        .and_then(|words| words.parse().ok());
+    let compared = printed_and_here::cells(single, idle, None);
+    let figures = [
+        number(idle),
+        number(middle(loaded)),
+        number(least),
+        number(most),
+    ];
+    [SheetCell::text(*name), SheetCell::text(*printed)]
+        .into_iter()
+        .chain(figures)
+        .chain(compared)
+        .collect()
+}
+
 fn stages(lab: &Lab) -> Result<Sheet> {
     let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
@@ -131,30 +168,9 @@ fn stages(lab: &Lab) -> Result<Sheet> {
             ("loaded_most_ms", "most"),
         ],
     );
-    for (from, to, name, printed) in STAGES {
-        let (idle, loaded) = (between(&idle, from, to), between(&loaded, from, to));
-        let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = loaded.iter().copied().fold(0.0, f64::max);
-        let number = |value: f64| {
-            if value.is_finite() {
-                SheetCell::Number(value, 1)
-            } else {
-                SheetCell::Absent
-            }
-        };
-        let figures = [
-            number(middle(idle)),
-            number(middle(loaded)),
-            number(least),
-            number(most),
-        ];
-        sheet.rows.push(
-            [SheetCell::text(name), SheetCell::text(printed)]
-                .into_iter()
-                .chain(figures)
-                .collect(),
-        );
-    }
+    sheet.columns.extend(printed_and_here::columns());
+    let rows = STAGES.iter().map(|stage| stage_row(stage, &idle, &loaded));
+    sheet.rows.extend(rows);
     let whole = between(&loaded, BlockPathPoint::AppSend, BlockPathPoint::AppReceive);
     let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
     let longest = longest_latency(INTERVAL, 0.023);
@@ -167,6 +183,7 @@ fn stages(lab: &Lab) -> Result<Sheet> {
             1e3 * mean_latency(0.054, longest),
             1e3 * longest,
         ))
+        .note("off: of one block against what is printed.")
         .note(
             "Costs as printed are given for translation, passing on, understanding and reading; waiting, sending and what \
              the load adds come out.",

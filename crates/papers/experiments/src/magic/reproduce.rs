@@ -26,9 +26,15 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         }),
         (&["Table 2"], &|| Ok(vec![table2::sheet(&lab, measured)?])),
         (&["Figures 4 to 6"], &|| Ok(vec![lan::sheet(&lab)?])),
-        (&["Figures 8 to 10", "4.3.3", "Assumptions"], &|| {
-            wan::sheets(&lab).map(Vec::from)
-        }),
+        (
+            &[
+                "Figures 8 to 10",
+                "4.3.3",
+                "4.3.3, printed and here",
+                "Assumptions",
+            ],
+            &|| wan::sheets(&lab).map(Vec::from),
+        ),
         (&["4.3.4", "Today"], &|| {
             remedies::sheets(&lab).map(Vec::from)
         }),

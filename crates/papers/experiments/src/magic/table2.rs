@@ -7,12 +7,13 @@ use super::memory_copies::{MagicLocalFigures, MagicServedThroughput};
 use super::printed::{Platform, TABLE_2};
 use super::session_runner::Lab;
 use super::setting::{MagicTcp, copying, costs, network, pan, server};
+use crate::printed_and_here;
 use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
 use stackline_core::distribution::Distribution;
 use stackline_core::error::Result;
 use stackline_core::network::LinkRate;
 use stackline_core::time::Duration;
-use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_report::sheet::{Sheet, SheetCell, SheetColumn};
 
 /// A viewer that asks for more than any of the platforms sends.
 const BUSY: f64 = 8192.0;
@@ -51,11 +52,13 @@ fn from_memory(case: MagicCase) -> MagicCase {
     }
 }
 
-/// The table.
-pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet> {
-    let average: Vec<MagicCase> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
-    let burst: Vec<MagicCase> = average.iter().cloned().map(from_memory).collect();
-    let (average, burst) = (lab.medians(3, &average)?, lab.medians(3, &burst)?);
+/// Why a burst is off that no window of 64 KiB lets through.
+fn above_a_window(burst: f64) -> Option<&'static str> {
+    (burst > 124.0).then_some("its window is not printed; one of 64 KiB limits here")
+}
+
+/// Its columns.
+fn without_rows() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 2",
         "throughput of one server over TCP and UDP, Mbit/s: bursts from memory, and on average from disks",
@@ -70,9 +73,32 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
             ("average_simulated", "simulated"),
         ],
     );
+    let heads = ["burst off %", "why", "mean off %", "why"];
+    let keys = [
+        "burst_off_percent",
+        "burst_why",
+        "average_off_percent",
+        "average_why",
+    ];
+    let compared = keys.into_iter().zip(heads);
+    sheet
+        .columns
+        .extend(compared.map(|(key, head)| SheetColumn {
+            head: head.into(),
+            key,
+        }));
+    sheet
+}
+
+/// The table.
+pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet> {
+    let average: Vec<MagicCase> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
+    let burst: Vec<MagicCase> = average.iter().cloned().map(from_memory).collect();
+    let (average, burst) = (lab.medians(3, &average)?, lab.medians(3, &burst)?);
+    let mut sheet = without_rows();
     let number = |rate: f64| SheetCell::Number(rate, 0);
     for (row, (average, burst)) in TABLE_2.iter().zip(average.iter().zip(&burst)) {
-        sheet.rows.push(vec![
+        let own = [
             SheetCell::text(row.name),
             number(row.burst_tcp),
             row.burst_udp.map_or(SheetCell::Absent, number),
@@ -81,7 +107,16 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
             number(row.average_udp),
             number(with_copies(row.burst_tcp, 2.0, 3.0)),
             number(average.sum()),
-        ]);
+        ];
+        let burst = printed_and_here::cells(
+            Some(row.burst_tcp),
+            burst.sum(),
+            above_a_window(row.burst_tcp),
+        );
+        let average = printed_and_here::cells(Some(row.average_tcp), average.sum(), None);
+        sheet
+            .rows
+            .push(own.into_iter().chain(burst).chain(average).collect());
     }
     if let Some(MagicServedThroughput {
         memory_mbit_s,
@@ -101,6 +136,7 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
             number(with_copies(*memory_mbit_s, 2.0, 3.0)),
             absent(),
         ]);
+        row.extend([absent(), absent(), absent(), absent()]);
         sheet.rows.push(row);
         sheet.notes.push(
             "Here: medians over loopback on this machine, from the server's memory and from a file in the page cache, server and \

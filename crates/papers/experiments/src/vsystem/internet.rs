@@ -2,18 +2,23 @@
 //! same time, as the paper measured it.
 
 use super::case::{Machines, VSystemCase, VSystemConnection, VSystemDrawing, rate_at_level};
-use crate::parallel;
+use crate::{parallel, printed_and_here};
 use stackline_core::error::Result;
 use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Applications: name, what the paper prints (percent lost), whether it has a terminal, and the remote host's speed.
-const CASES: [(&str, &str, bool, f64); 5] = [
-    ("TELNET, a fifth of a 780", "15 on average", false, 0.32),
-    ("TELNET, half of a 780", "15 on average", false, 0.8),
-    ("TELNET, 780", "near 50", false, 1.6),
-    ("TELNET, twice a 780", "near 50", false, 3.2),
-    ("FTP, 780", "20 on average", true, 1.6),
+const CASES: [(&str, (&str, f64), bool, f64); 5] = [
+    (
+        "TELNET, a fifth of a 780",
+        ("15 on average", 15.0),
+        false,
+        0.32,
+    ),
+    ("TELNET, half of a 780", ("15 on average", 15.0), false, 0.8),
+    ("TELNET, 780", ("near 50", 50.0), false, 1.6),
+    ("TELNET, twice a 780", ("near 50", 50.0), false, 3.2),
+    ("FTP, 780", ("20 on average", 20.0), true, 1.6),
 ];
 
 /// Text with the server here and there, at the same time.
@@ -30,6 +35,7 @@ pub(super) fn sheet() -> Result<Sheet> {
         "what an internet server on another workstation costs, text",
         &columns,
     );
+    sheet.columns.extend(printed_and_here::columns());
     let machines = Machines::read()?;
     let case = |plain: bool, speed: f64, server: &'static str| VSystemCase {
         internet: Some(server),
@@ -52,13 +58,17 @@ pub(super) fn sheet() -> Result<Sheet> {
         .into_iter()
         .collect::<Result<_>>()?;
     for ((name, printed, ..), rates) in CASES.iter().zip(&rates) {
-        sheet.rows.push(vec![
+        let own = [
             SheetCell::text(*name),
             SheetCell::Number(rates[0], 0),
             SheetCell::Number(rates[1], 0),
             SheetCell::Number(100.0 * (1.0 - rates[1] / rates[0]), 0),
-            SheetCell::text(*printed),
-        ]);
+            SheetCell::text(printed.0),
+        ];
+        // Losses are compared as they are: of what is lost, one without any is off by all of it.
+        let lost = 100.0 * (1.0 - rates[1] / rates[0]);
+        let compared = printed_and_here::cells(Some(printed.1), lost, None);
+        sheet.rows.push(own.into_iter().chain(compared).collect());
     }
     Ok(sheet.note(
         "Two clients of one VAX at the same time, one through the workstation's own server, one through another workstation's, as it was measured. \

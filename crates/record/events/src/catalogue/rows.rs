@@ -109,6 +109,9 @@ catalogue! {
     AppCall = "APP_CALL", Application: { unit, stream, offset, bytes }
         "a request is handed over";
 
+    AppTurn = "APP_TURN", Application: { unit, stream, offset, bytes }
+        "a request that takes several round trips goes on with the second";
+
     AppSend = "APP_SEND", Application: { unit, stream, offset, bytes }
         "a data unit is handed over";
 
@@ -395,9 +398,9 @@ catalogue! {
 
     RequestTime = "REQUEST_TIME", Tool: {
         unit, total_ns, lookup_ns, connect_ns, handshake_ns, client_ns, hold_ns, there_ns, unread_ns, work_ns,
-        sending_ns, back_ns, client_unread_ns, round_trip_ns,
+        sending_ns, back_ns, client_unread_ns, round_trip_ns, rounds,
     }
-        "where its time went: parts that add up to the total, and the round trip of its connection's set-up";
+        "where its time went: parts that add up to the total, the round trip of its connection's set-up, and how often it went there and back";
 
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,

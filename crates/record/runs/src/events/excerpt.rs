@@ -249,6 +249,7 @@ mod tests {
                 warmup: false,
                 from_ns,
                 to_ns: from_ns + 9,
+                network_ns: None,
             });
         }
         let clock = ClockCorrection {

@@ -35,6 +35,8 @@ pub struct Coordinator<'p> {
     pub(super) flows: Vec<u32>,
     /// The first port of each part's responders, where they are chosen.
     pub(super) ports: Vec<u16>,
+    /// The cores that pairs take in turn whose ends are both here; none where the kernel places them.
+    pub(super) cores_for_pairs: Vec<usize>,
     pub(super) clocks: BTreeMap<String, AgentHostClock>,
     pub(super) asking: RunningClockQueries,
     /// What a run recorded is being taken over.

@@ -4,6 +4,7 @@
 use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER};
 use super::jobs::{Jobs, RunningJob, note_job_message};
 use super::mailbox::{AgentWait, Coordinator, LOOK, silence_error};
+use super::pair_placement::cores_of_pairs;
 use super::silence_limits::{answer_limit, silence_limit};
 use crate::control::{AgentTask, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
@@ -60,15 +61,12 @@ impl Coordinator<'_> {
     }
 
     fn carry_out(&mut self, measurement: &Measurement, seed: Seed, jobs: &mut Jobs) -> Result<()> {
+        let mut placed_pairs = 0;
         for (number, part) in measurement.parts.iter().enumerate() {
             let part = self.with_length(part, jobs)?;
-            self.prepare(
-                measurement,
-                &part,
-                number,
-                seed.child("part").index(number as u64),
-                jobs,
-            )?;
+            let cores = self.place(&part, &mut placed_pairs);
+            let seed = seed.child("part").index(number as u64);
+            self.prepare(measurement, &part, number, seed, cores, jobs)?;
         }
         let loads: Vec<u64> = jobs
             .iter()
@@ -157,6 +155,25 @@ impl Coordinator<'_> {
         Ok(Cow::Owned(part))
     }
 
+    /// The cores of a part's initiators and responders that nobody chose; none where a core is written for either end, or an
+    /// end is elsewhere.
+    fn place(&self, part: &MeasurementPart, placed_pairs: &mut usize) -> [Vec<usize>; 2] {
+        let (from, to) = ends(part);
+        let chosen = [
+            part.cpu.0,
+            part.cpu.1,
+            self.host_cpu(from),
+            self.host_cpu(to),
+        ];
+        let here = self.is_local(from) && self.is_local(to);
+        if !here || chosen.iter().any(Option::is_some) {
+            return [Vec::new(), Vec::new()];
+        }
+        let cores = cores_of_pairs(part, &self.cores_for_pairs, *placed_pairs);
+        *placed_pairs += part.replicas as usize;
+        cores
+    }
+
     /// Responders listen, then initiators connect; returns when the initiators wait at the barrier.
     fn prepare(
         &mut self,
@@ -164,25 +181,28 @@ impl Coordinator<'_> {
         part: &MeasurementPart,
         number: usize,
         seed: Seed,
+        [initiators, responders]: [Vec<usize>; 2],
         jobs: &mut Jobs,
     ) -> Result<()> {
-        let (from, to) = (
-            part.from.as_deref().unwrap_or(LOCAL_INITIATOR),
-            part.to.as_deref().unwrap_or(LOCAL_RESPONDER),
-        );
+        let (from, to) = ends(part);
         let bind = self.bind(from, to);
         let token = token()?;
         let flow = self.flows.get(number).copied();
         let stack = listens_at(&part.stack, self.ports.get(number).copied());
-        let task = |side: PairSide, cpu: Option<usize>| AgentTask {
+        let task = |side: PairSide, cpu: Option<usize>, cores: Vec<usize>| AgentTask {
             flow,
             stack: stack.clone(),
+            cores,
             ..task(measurement, part, side, cpu, seed, token, bind)
         };
         let responder = self.job(to, number, PairSide::Responder, part.background, jobs);
         let listen = ToAgent::Listen {
             job: responder,
-            task: Box::new(task(PairSide::Responder, part.cpu.1.or(self.host_cpu(to)))),
+            task: Box::new(task(
+                PairSide::Responder,
+                part.cpu.1.or(self.host_cpu(to)),
+                responders,
+            )),
         };
         self.send(to, &listen)?;
         let addresses = self.await_one(jobs, |message| match message {
@@ -201,6 +221,7 @@ impl Coordinator<'_> {
             task: Box::new(task(
                 PairSide::Initiator,
                 part.cpu.0.or(self.host_cpu(from)),
+                initiators,
             )),
             addresses,
         };
@@ -381,6 +402,14 @@ impl Coordinator<'_> {
     }
 }
 
+/// The hosts of a part's initiators and responders.
+fn ends(part: &MeasurementPart) -> (&str, &str) {
+    (
+        part.from.as_deref().unwrap_or(LOCAL_INITIATOR),
+        part.to.as_deref().unwrap_or(LOCAL_RESPONDER),
+    )
+}
+
 /// The stack with the port chosen, where it has ports and none is written.
 fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
     let mut stack = stack.clone();
@@ -444,6 +473,7 @@ fn task(
         source: end(&part.source, sends(part, side)),
         destination: end(&part.destination, takes(side)),
         cpu,
+        cores: Vec::new(),
         nice: if lower { LOAD_NICE } else { 0 },
         token,
         bind,

@@ -164,6 +164,7 @@ fn task(measurement: &Measurement, part: usize, side: PairSide, token: [u8; 16])
         source: part.source.clone(),
         destination: part.destination.clone(),
         cpu: None,
+        cores: Vec::new(),
         nice: 0,
         token,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),

@@ -127,9 +127,14 @@ impl EmulatedAgentNetwork<'_> {
         let request = request
             .map_err(|e| Error::measurement(format!("what to record cannot be written: {e}")))?;
         self.emulation.restart(seed, request)?;
+        let restarted_ns = stackline_events::clock::now_ns();
         let output = match tracing {
             None => run(&mut self.coordinator, scheduled),
-            Some(tracing) => run_traced(&mut self.coordinator, scheduled, tracing, directory),
+            Some(tracing) => {
+                let output = run_traced(&mut self.coordinator, scheduled, tracing, directory);
+                tracing.traced.network_ns = Some(restarted_ns);
+                output
+            }
         };
         let report = self.emulation.report();
         // What was recorded is finished, also of a run that failed.

@@ -27,8 +27,9 @@ impl<'p> LiveAgentsWorld<'p> {
     /// Starts the agents.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
         let hosts = hosts_of_plan(context.plan, |measurement| measurement.world == World::Live);
-        let (coordinator, agents) =
+        let (mut coordinator, agents) =
             Coordinator::start(hosts, &context.launcher, context.interrupted)?;
+        coordinator.place_local_pairs();
         Ok(Self {
             coordinator,
             agents,
@@ -98,6 +99,7 @@ pub(super) fn run_traced(
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
     tracing.traced = RunTrace {
         span_ns: traced.span_ns,
+        network_ns: None,
         hosts: traced.hosts,
     };
     let records = records?;

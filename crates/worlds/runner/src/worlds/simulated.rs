@@ -189,6 +189,7 @@ fn traced(
     let hosts = clocks::faulty_clocks(network, zero, end, scheduled.seed.child("control"));
     RunTrace {
         span_ns: (zero, zero + end.0),
+        network_ns: None,
         hosts,
     }
 }

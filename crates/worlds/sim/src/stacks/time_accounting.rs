@@ -3,19 +3,31 @@
 //!
 //! It knows no protocol and never looks ahead: what is not over yet counts as what was booked last.
 
+use stackline_core::run_record::SenderLimitTimes;
 use stackline_core::time::{Duration, Instant};
 
 /// What holds a sender with data up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SenderHoldUp {
-    /// The network, the congestion window or an application without more.
+    /// The network, an application without more, or what a machine does not tell apart from these.
     #[default]
     Network,
     /// The receiver's window: everything that it lets go is on its way.
     ReceiveWindow,
     /// The send buffer: it is full, and all of it is on its way.
     SendBuffer,
+    /// The congestion window, while it still doubles in each round trip.
+    SlowStart,
+    /// The congestion window.
+    CongestionWindow,
+    /// What was lost is sent again.
+    Recovery,
+    /// A timer that has to expire before what was lost is sent again.
+    Timeout,
 }
+
+/// How many there are.
+const KINDS: usize = 7;
 
 /// Times with data to send or on its way, by what held the sender up.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +35,7 @@ pub(super) struct TimeAccount {
     /// Since when nothing was booked; none without data.
     since: Option<Instant>,
     last: SenderHoldUp,
-    booked: [u64; 3],
+    booked: [u64; KINDS],
 }
 
 impl TimeAccount {
@@ -70,13 +82,26 @@ impl TimeAccount {
 
     /// Time with data, for whatever reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
-        [
-            SenderHoldUp::Network,
-            SenderHoldUp::ReceiveWindow,
-            SenderHoldUp::SendBuffer,
-        ]
-        .into_iter()
-        .fold(Duration::ZERO, |sum, held| sum + self.by(held, now))
+        let open = self.since.map_or(0, |since| now.since(since).0);
+        Duration(self.booked.iter().sum::<u64>() + open)
+    }
+
+    /// How long nothing was booked while there is data.
+    pub(super) fn unbooked(&self, now: Instant) -> Duration {
+        self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+
+    /// Times that are neither the receiver's window's nor the send buffer's.
+    pub(super) fn limits(&self, now: Instant) -> SenderLimitTimes {
+        let seconds = |held| self.by(held, now).seconds();
+        SenderLimitTimes {
+            application_s: seconds(SenderHoldUp::Network),
+            slow_start_s: seconds(SenderHoldUp::SlowStart),
+            congestion_window_s: seconds(SenderHoldUp::CongestionWindow),
+            recovery_s: seconds(SenderHoldUp::Recovery),
+            timeout_s: seconds(SenderHoldUp::Timeout),
+            nagle_s: 0.0,
+        }
     }
 }
 

@@ -21,17 +21,24 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 /// Time that a sender, or the side that answers, spends between its operations.
 fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let outside = |side: &PairSide| context.outside.get(part.index)?.get(side);
     let (side, what) = match part.work {
         PartWorkload::Bulk(side) => (side, "the next data unit"),
         PartWorkload::Calls => (PairSide::Responder, "the response"),
+        PartWorkload::Turns => {
+            let away = |side: PairSide| outside(&side).map_or(0.0, |outside| outside.total_s);
+            let initiators = away(PairSide::Initiator) > away(PairSide::Responder);
+            let side = if initiators {
+                PairSide::Initiator
+            } else {
+                PairSide::Responder
+            };
+            (side, "the next data unit")
+        }
         PartWorkload::Connects => return None,
     };
     let host = part.host(side);
-    let Some(outside) = context
-        .outside
-        .get(part.index)
-        .and_then(|sides| sides.get(&side))
-    else {
+    let Some(outside) = outside(&side) else {
         return as_written(context, part, side, host);
     };
     let own = in_the_way(context, part, outside.total_s);
@@ -62,7 +69,7 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
     let finding = KIND
         .finding(context, share, 0.95, sentence)
         .because(evidence);
-    let advice = if part.work == PartWorkload::Calls {
+    let advice = if part.work.is_answered() && side == PairSide::Responder {
         format!("make the service on {host} faster, or serve several calls at once (several pairs)")
     } else {
         format!(
@@ -130,9 +137,7 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
 /// leave holds nothing up.
 fn in_the_way(context: &FindingContext<'_>, part: &MeasuredPart<'_>, away_s: f64) -> f64 {
     let away = (away_s / part.basis_s()).min(1.0);
-    let account = context
-        .account(part)
-        .filter(|_| part.work != PartWorkload::Calls);
+    let account = context.account(part).filter(|_| !part.work.is_answered());
     account.map_or(away, |account| account.away(away))
 }
 

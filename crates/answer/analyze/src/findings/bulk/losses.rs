@@ -6,10 +6,11 @@ use crate::findings::measured::account::PartTimeShares;
 use crate::findings::measured::correlate::{self, Explained};
 use crate::findings::measured::endpoints::{Outside, ReceiveWait};
 use crate::findings::measured::measurement::FindingMeasurement;
-use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::part::{GIVEN_UP_S, MeasuredPart, PartWorkload};
 use crate::findings::measured::path::{self, PathPort};
 use crate::statistics::{to_f64, value_at_rank};
 use stackline_core::procedure::PairSide;
+use stackline_core::units;
 use stackline_events::catalogue::{self, CatalogueEntry, DataFate};
 use std::collections::BTreeMap;
 
@@ -53,6 +54,7 @@ impl LossCost {
         outside: &[BTreeMap<PairSide, Outside>],
         accounts: &BTreeMap<usize, PartTimeShares>,
         cpu: f64,
+        down: f64,
     ) -> Self {
         // The kernel's events name no stream.
         let rows = |entry: &CatalogueEntry| {
@@ -66,7 +68,12 @@ impl LossCost {
             .filter(|entry| entry.fate == Some(DataFate::SentAgain));
         let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
         again.sort_by_key(|row| measurement.log.at(*row));
-        let drops = measurement.rows("NET_DROP");
+        let mut drops = measurement.rows("NET_DROP");
+        let in_outage = |row: u32| {
+            let mut outages = measurement.outages.iter();
+            outages.any(|outage| measurement.is_in_outage(row, outage))
+        };
+        drops.retain(|row| !in_outage(*row));
         let slack = slack_ns(measurement);
         let (known, unknown): (Vec<u32>, Vec<u32>) = again
             .iter()
@@ -86,7 +93,7 @@ impl LossCost {
         if measurement.has_calls_or_connects() {
             losses.of_calls(measurement);
         } else {
-            losses.of_bulk(measurement, outside, cpu);
+            losses.of_bulk(measurement, outside, cpu, down);
         }
         losses.by_states(measurement, accounts);
         losses
@@ -109,6 +116,9 @@ impl LossCost {
         let of =
             |part: &MeasuredPart<'_>| accounts.get(&part.index).map_or(0.0, PartTimeShares::lost);
         let states = measurement.over_parts(of);
+        if accounts.values().any(|account| account.is_estimated) {
+            return self.by_shortfall(states);
+        }
         let most = 1.0 - measurement.over_parts(|part| measurement.fullness(part).unwrap_or(0.0));
         self.share = states.min(most.max(self.stalled));
         self.confidence = 0.95;
@@ -118,6 +128,14 @@ impl LossCost {
         );
     }
 
+    /// Of calls whose data was sent again: what nothing else takes. Where that is more than waits for the very bytes show, it is less sure.
+    fn by_shortfall(&mut self, left: f64) {
+        if left > self.share {
+            (self.share, self.confidence) = (left, SHORTFALL);
+            self.basis = "data was sent again, and nothing else takes the time".into();
+        }
+    }
+
     /// Calls: what waits with a loss of their bytes took beyond a usual one.
     fn of_calls(&mut self, measurement: &FindingMeasurement<'_>) {
         (self.share, self.confidence) = (
@@ -125,6 +143,14 @@ impl LossCost {
             self.stalls.confidence.max(self.dropped.confidence),
         );
         self.basis = "by the bytes that calls waited for".into();
+        let given_up: u64 = measurement.parts.iter().map(MeasuredPart::lost_calls).sum();
+        if given_up > 0 {
+            self.basis = format!(
+                "{given_up} calls were given up, each after {}, of {} that all calls took",
+                units::format_time(GIVEN_UP_S),
+                units::format_time(measurement.basis_s())
+            );
+        }
         if measurement.log.is_empty() {
             // Without events: calls that took much longer than usual, no more of them than packets were lost.
             let lost: u64 = measurement
@@ -138,7 +164,11 @@ impl LossCost {
                 .filter_map(MeasuredPart::retransmits)
                 .sum();
             let (seconds, times) = long_calls(measurement);
-            if times > 0 && times <= 2 * lost.max(again) {
+            let dropped_calls = given_up.min(lost);
+            if dropped_calls > 0 {
+                let seconds = to_f64(dropped_calls) * GIVEN_UP_S;
+                (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.85);
+            } else if times > 0 && times <= 2 * lost.max(again) {
                 (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
                 self.basis = format!("{times} calls took more than three times the median");
             }
@@ -152,6 +182,7 @@ impl LossCost {
         measurement: &FindingMeasurement<'_>,
         outside: &[BTreeMap<PairSide, Outside>],
         cpu: f64,
+        down: f64,
     ) {
         let fullness = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
         let kept = measurement.over_parts(|part| {
@@ -166,7 +197,7 @@ impl LossCost {
         // What a transfer without losses leaves unused while its window grows is not theirs. A window may be closed while
         // others use the path.
         let opening = measurement.opening_s() / measurement.span_s;
-        let left = (1.0 - fullness - opening).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
+        let left = (1.0 - fullness - opening - down).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
             measurement
                 .parts
@@ -213,6 +244,9 @@ fn long_calls(measurement: &FindingMeasurement<'_>) -> (f64, u64) {
     }
     found
 }
+
+/// How sure losses are of what nothing else takes.
+const SHORTFALL: f64 = 0.75;
 
 /// Two round trips and what clocks may be wrong by.
 fn slack_ns(measurement: &FindingMeasurement<'_>) -> u64 {

@@ -70,7 +70,9 @@ pub(crate) fn find_most_lossy_port<'c>(
     let port = ports().max_by_key(|port| drops(port))?;
     let (these, all): (u64, u64) = (
         ports().map(drops).sum(),
-        ports().map(|p| p.link_drops() + p.queue_drops()).sum(),
+        ports()
+            .map(|p| p.link_drops() + p.queue_drops() + p.outage_drops)
+            .sum(),
     );
     // Responses and fragments are dropped too: each place has its part of what was lost.
     let here = (to_f64(these) * (to_f64(lost) / to_f64(all.max(1))).min(1.0)).round();
@@ -98,6 +100,7 @@ pub(crate) fn find_most_lossy_port<'c>(
     Some((
         port,
         kind.finding(context, share, 0.95, sentence)
+            .of_units()
             .because(measurement.evidence(what, &rows)),
     ))
 }

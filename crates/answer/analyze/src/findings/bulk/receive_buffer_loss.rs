@@ -8,7 +8,7 @@ use crate::findings::finding::Finding;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::measurement::FindingMeasurement;
-use crate::findings::measured::part::MeasuredPart;
+use crate::findings::measured::part::{MeasuredPart, PartWorkload};
 use crate::statistics::to_f64;
 use stackline_core::units;
 
@@ -38,7 +38,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .ports
         .iter()
         .filter(|port| measurement.is_crossed(port))
-        .map(|port| port.link_drops() + port.queue_drops())
+        .map(|port| port.link_drops() + port.queue_drops() + port.outage_drops)
         .sum();
     let missing = lost.saturating_sub(dropped);
     if to_f64(missing) <= MOST * to_f64(sent) {
@@ -51,7 +51,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let counted = counted(measurement);
     let counts = to_f64(counted.errors) >= STANDS_FOR * to_f64(missing);
     let on_known_ways = measurement.network.is_some() || is_local(part);
-    let sends_units = part.work.sender().is_some();
+    let sends_units = !matches!(part.work, PartWorkload::Calls | PartWorkload::Connects);
     if !(counts || on_known_ways && sends_units) {
         return None;
     }
@@ -67,6 +67,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     };
     let finding = KIND
         .finding(context, share, confidence, sentence(part, missing, sent))
+        .of_units()
         .because(measurement.evidence(what, &counted.rows));
     Some(
         finding

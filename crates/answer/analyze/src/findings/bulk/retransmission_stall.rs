@@ -13,6 +13,10 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (losses, stalls) = (&context.losses, &context.losses.stalls);
+    // What only came late has its own cause.
+    if context.needless_resends.is_some() {
+        return None;
+    }
     let named = losses.places.iter().any(|place| place.part > 0.0);
     if named || losses.stalled < LEAST || stalls.waits == 0 {
         return None;

@@ -1,12 +1,16 @@
 //! A transfer that is over before its window fills the path.
 
+use crate::findings::calls::connection_per_call;
+use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::account::PartTimeShares;
 use crate::findings::measured::context::FindingContext;
-use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::part::MeasuredPart;
 use crate::findings::measured::path::FULL;
 use crate::statistics::to_f64;
+use stackline_core::catalogue::FlowControl;
+use stackline_core::stack::OptionValue;
 use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
@@ -36,34 +40,91 @@ fn by_states(
     if share < LEAST {
         return None;
     }
-    let (host, initial) = (
-        part.host(side),
-        stackline_model::slow_start::INITIAL_SEGMENTS,
-    );
-    let sentence = match part.work {
-        PartWorkload::Calls => format!(
-            "messages are longer than the window that {host} begins with: it grows from {initial} segments by a factor of two in each round trip, and {} a message waits for it",
+    let (host, initial) = (part.host(side), INITIAL);
+    let begins = if connection_per_call::comes_and_goes(part) {
+        "with on each new connection"
+    } else {
+        "with"
+    };
+    let sentence = if part.work.is_answered() {
+        format!(
+            "messages are longer than the window that {host} begins {begins}: it grows from {initial} segments by a factor of two in each round trip, and {} a message waits for it",
             part.of_its_time(own)
-        ),
-        _ => format!(
+        )
+    } else {
+        format!(
             "the transfer is too short for its path: its window grows from {initial} segments, and {} it was what kept data from leaving, while the path was used {} of the time",
             part.of_its_time(own),
             percent(account.used)
-        ),
+        )
     };
     let figure = format!(
         "{host}: {} in slow start with data that the window kept back",
         percent(own)
     );
     let finding = KIND
-        .finding(context, share, 0.9, sentence)
+        .finding(context, share, account.confidence(0.9), sentence)
         .because(context.measurement.figure(figure));
-    let again = "keep the connection and use it again, so that its window is open already";
-    Some(finding.attempt(match part.work {
-        PartWorkload::Calls => format!("{again}: after a pause it shrinks (`net.ipv4.tcp_slow_start_after_idle = 0`); a larger first window (`initcwnd`)"),
-        _ => format!("{again}; larger transfers"),
-    }))
+    Some(tries(part, finding))
 }
+
+/// Keeping the connection, where each call has one; a larger first window.
+fn tries(part: &MeasuredPart<'_>, finding: Finding) -> Finding {
+    let again = "keep the connection and use it again, so that its window is open already";
+    let finding = if connection_per_call::comes_and_goes(part) {
+        finding.attempt_by(
+            connection_per_call::KEEP,
+            PlanChange::KeepConnection(part.index),
+        )
+    } else if part.work.is_answered() {
+        finding.attempt(format!(
+            "{again}: after a pause it shrinks (`net.ipv4.tcp_slow_start_after_idle = 0`)"
+        ))
+    } else {
+        finding.attempt(format!("{again}; larger transfers"))
+    };
+    let Some((option, value, inside)) = first_window(part) else {
+        return finding;
+    };
+    let advice = format!("a larger first window ({inside})");
+    finding.attempt_by(
+        advice,
+        PlanChange::Option(part.index, option, OptionValue::Number(value)),
+    )
+}
+
+/// The option for a first window that holds a message, or what the path holds: its name, its value, and how a reader sets it.
+fn first_window(part: &MeasuredPart<'_>) -> Option<(&'static str, u64, String)> {
+    let segment = part.segment_bytes()?.max(1);
+    let of_path = part
+        .bandwidth_delay_bytes()
+        .map_or(u64::MAX, |bytes| (2.0 * bytes) as u64);
+    let message = part.longest_message();
+    let segments = message.min(of_path).div_ceil(segment).max(2 * INITIAL);
+    let stack = &part.plan.stack;
+    match stack.facts.flow_control {
+        FlowControl::KernelBuffers => Some((
+            "first_window",
+            segments.min(MOST_SEGMENTS),
+            format!("`initcwnd {segments}` of `ip route`"),
+        )),
+        _ if stack.name == "quic" => {
+            // Packets count whole there.
+            let bytes = segments * segment * 5 / 4;
+            Some((
+                "initial_window",
+                bytes.min(MOST_BYTES),
+                format!("`quic(initial_window = {bytes})`"),
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// What a stack begins with, and what its options take.
+const INITIAL: u64 = stackline_model::slow_start::INITIAL_SEGMENTS;
+const MOST_SEGMENTS: u64 = 1 << 16;
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Without the senders' account: by what a window that doubles can have left unused.
 fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
@@ -88,7 +149,7 @@ fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     }
     let sentence = format!(
         "the transfer is too short for its path: its window grows from {} segments, and in {} it fills {} of it",
-        stackline_model::slow_start::INITIAL_SEGMENTS,
+        INITIAL,
         units::format_time(takes),
         percent(fullness)
     );
@@ -100,5 +161,5 @@ fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     let finding = KIND
         .finding(context, share, 0.85, sentence)
         .because(context.measurement.figure(figure));
-    Some(finding.attempt("keep the connection and use it again, so that its window is open already; larger transfers"))
+    Some(tries(part, finding))
 }

@@ -5,9 +5,11 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::answered_time;
 use crate::findings::measured::context::FindingContext;
-use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::part::MeasuredPart;
 use crate::statistics::to_f64;
+use stackline_core::catalogue::FlowControl;
 use stackline_core::units;
 use stackline_model::pipe;
 
@@ -28,9 +30,10 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
 
 /// The messages of calls are longer than what their sender may hand over at once.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
-    let (side, own) = context.account(part)?.most(|states| states.send_buffer)?;
+    let account = context.account(part)?;
+    let (side, own) = account.most(|states| states.send_buffer)?;
     let share = own * part.weight;
-    if part.work != PartWorkload::Calls || share < LEAST {
+    if !part.work.is_answered() || share < LEAST {
         return None;
     }
     let host = part.host(side);
@@ -47,7 +50,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         percent(own)
     );
     let finding = KIND
-        .finding(context, share, 0.95, sentence)
+        .finding(context, share, account.confidence(0.95), sentence)
         .because(context.measurement.figure(figure));
     let needed = part
         .bandwidth_delay_bytes()
@@ -65,8 +68,9 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
 
 fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let share =
-        context.at_most(part, limits.send_buffer, |states| states.send_buffer) * part.weight;
+    let reported = limits.send_buffer;
+    let waits = uncounted(context, part).map_or(reported, |waits| waits.max(reported));
+    let share = context.at_most(part, waits, |states| states.send_buffer) * part.weight;
     // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
     if share < LEAST || context.measurement.is_full(part) {
         return None;
@@ -77,21 +81,29 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let size = buffer.map_or_else(String::new, |bytes| {
         format!(" of {}", units::format_size(bytes))
     });
-    let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(to_f64(bytes), trip));
-    let lets = lets.map_or_else(String::new, |rate| {
-        format!(
-            "; over a round trip of {} it allows {}",
-            units::format_time(trip),
+    // A kernel lets trains through beyond its buffer, and no form says how many: of it only what the path holds is known.
+    let rate = || pipe::window_limited_bit_s(to_f64(buffer?), trip);
+    let holds = part.bandwidth_delay_bytes().filter(|_| is_kernels(part));
+    let trip_words = units::format_time(trip);
+    let lets = match (holds, rate().filter(|_| !is_kernels(part))) {
+        (Some(bytes), _) => format!(
+            "; the path holds {} in a round trip of {trip_words}",
+            units::format_size(bytes as u64)
+        ),
+        (None, Some(rate)) => format!(
+            "; over a round trip of {trip_words} it allows {}",
             units::format_rate(rate)
-        )
-    });
+        ),
+        (None, None) => String::new(),
+    };
     let sentence = format!(
         "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
-        part.of_its_time(limits.send_buffer)
+        part.of_its_time(waits)
     );
     let blocked = context.measurement.rows("TCP_RCVQ_FULL");
+    let sure = if waits > reported { WORKED_OUT } else { 0.95 };
     let mut finding =
-        KIND.finding(context, share, 0.95, sentence)
+        KIND.finding(context, share, sure, sentence)
             .because(context.measurement.figure(format!(
                 "limited by the send buffer {} of the measured time",
                 percent(limits.send_buffer)
@@ -111,6 +123,34 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         |needed| format!("a send buffer of {}", units::format_size(needed)),
     );
     Some(larger(finding, part, needed, format!("{size} ({option})")))
+}
+
+/// What a kernel lets through beyond its send buffer at most, two segment trains, bytes.
+const TRAINS: u64 = 128 << 10;
+/// A kernel counts a full buffer only while nothing else is left to send: from so much on it was what the rest waited for too.
+const COUNTED: f64 = 0.1;
+/// How sure that rest is.
+const WORKED_OUT: f64 = 0.75;
+
+fn is_kernels(part: &MeasuredPart<'_>) -> bool {
+    part.plan.stack.facts.flow_control == FlowControl::KernelBuffers
+}
+
+/// The share of the time that a kernel's full send buffer takes, which it counts in part alone: what the path was not used, where nothing
+/// was sent again, no window was waited for and the rate is what the buffer allows.
+fn uncounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<f64> {
+    let limits = part.limits()?;
+    let apart = context.account(part).is_some() || !is_kernels(part);
+    let others = limits.receive_window >= LEAST || part.retransmits()? > 0;
+    if apart || others || limits.send_buffer < COUNTED || !context.processors.is_empty() {
+        return None;
+    }
+    let held = to_f64(part.setting_bytes("send_buffer", false)? + TRAINS);
+    let most = pipe::window_limited_bit_s(held, part.round_trip_s()?)?;
+    let away = part.work.sender()?;
+    let away = context.outside_share(part.index, away);
+    let left = 1.0 - context.measurement.fullness(part)? - away - answered_time::trips(part);
+    (part.pair_bit_s() <= most).then_some(left.max(0.0))
 }
 
 fn larger(

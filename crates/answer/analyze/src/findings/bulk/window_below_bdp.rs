@@ -8,7 +8,7 @@ use crate::findings::followed_units::network;
 use crate::findings::imps::waits;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
-use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, PartWorkload, opposite_side};
+use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, opposite_side};
 use crate::statistics::to_f64;
 use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::plan::Size;
@@ -28,7 +28,7 @@ fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let in_packets = || {
-        if part.work == PartWorkload::Calls {
+        if part.work.is_answered() {
             turns_of_calls(context, part)
         } else {
             stop_and_wait(context, part)
@@ -41,11 +41,10 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
 
 /// The messages of calls are longer than the window that their receiver offers.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
-    let (side, own) = context
-        .account(part)?
-        .most(|states| states.receive_window)?;
+    let account = context.account(part)?;
+    let (side, own) = account.most(|states| states.receive_window)?;
     let share = own * part.weight;
-    if part.work != PartWorkload::Calls || share < LEAST {
+    if !part.work.is_answered() || share < LEAST {
         return None;
     }
     let (reader, sender) = (part.host(opposite_side(side)), part.host(side));
@@ -61,7 +60,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     );
     let figure = format!("the window of {reader} held {sender} back {}", percent(own));
     let finding = KIND
-        .finding(context, share, 0.95, sentence)
+        .finding(context, share, account.confidence(0.95), sentence)
         .because(context.measurement.figure(figure));
     let needed = part
         .bandwidth_delay_bytes()
@@ -100,7 +99,8 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let larger = part.pair_bit_s() > SLACK * lets;
     let by_reader =
         part.window_is_closed_by_reader(limits, lets) && context.account(part).is_none();
-    if share < LEAST || enough || larger || by_reader {
+    let unfilled = context.account(part).is_none() && !fills(part, window);
+    if share < LEAST || enough || larger || by_reader || unfilled {
         return None;
     }
     let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
@@ -138,6 +138,12 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     })
 }
 
+/// Whether a transfer is long enough to have so many bytes on their way after its window opened: a congestion window that doubles has let as
+/// many bytes go before, and a kernel's receiver opens its own window meanwhile.
+fn fills(part: &MeasuredPart<'_>, window: u64) -> bool {
+    part.paths.is_none() || part.longest_message() >= 2 * window
+}
+
 /// Messages of calls that go a few packets at a time, each time a round trip.
 fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let InFlight {
@@ -150,7 +156,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     };
     let turns = each(&part.plan.data.unit)? + each(&part.plan.data.reply)?;
     // The last turn of either message ends it: the next thing needs no acknowledgement of it.
-    let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.calls().n());
+    let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.exchanges());
     let own = (waits / part.basis_s()).min(1.0);
     let share = own * part.weight;
     if share < LEAST {
@@ -165,7 +171,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     );
     let figure = format!(
         "{} calls x {} x {}",
-        part.calls().n(),
+        part.exchanges(),
         turns.saturating_sub(2),
         units::format_time(trip)
     );

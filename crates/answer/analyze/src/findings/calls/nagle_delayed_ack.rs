@@ -1,6 +1,7 @@
 //! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
 //! acknowledgement: some 40 ms in which both sides are idle.
 
+use crate::findings::calls::connection_per_call;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -25,7 +26,12 @@ const NEAR: f64 = 0.25;
 
 /// By the segments of all streams.
 fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
-    let of = |part| late_ends(context, part).or_else(|| by_states(context, part));
+    let of = |part| {
+        // The bytes of each connection begin anew: those of two are no stream.
+        let one_stream = !connection_per_call::comes_and_goes(part);
+        let late = one_stream.then(|| late_ends(context, part)).flatten();
+        late.or_else(|| by_states(context, part))
+    };
     context
         .measurement
         .parts
@@ -36,6 +42,7 @@ fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
 
 /// By the senders' own account, where other waits hide how long it was.
 fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    terms(part)?;
     let (side, own) = context.account(part)?.most(|states| states.nagle)?;
     let (share, host) = (own * part.weight, part.host(side));
     if share < LEAST {
@@ -131,7 +138,7 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         }
     }
     let times = ends.len() as u64;
-    let share = held / context.measurement.basis_s();
+    let share = held_share(context, part, held);
     // Units that wait for a window are late by any time; some of them by just this one.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
@@ -150,6 +157,17 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
             .because(log.evidence(what, &rows)),
         part,
     ))
+}
+
+/// The share of the time that ends of units were held for so many seconds. A sender that reports its states knows what it waited for: a
+/// closed window looks the same from outside.
+fn held_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>, held_s: f64) -> f64 {
+    let share = held_s / context.measurement.basis_s();
+    if part.work.is_answered() {
+        context.at_most(part, share, |states| states.nagle)
+    } else {
+        share
+    }
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.

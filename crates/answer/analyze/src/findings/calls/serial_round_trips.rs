@@ -29,7 +29,8 @@ const CHAIN: u64 = 5;
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (times, what) = match part.work {
-        PartWorkload::Calls => (part.calls().n(), "calls"),
+        PartWorkload::Calls => (part.exchanges(), "calls"),
+        PartWorkload::Turns => (part.exchanges(), "turns of data units there and back"),
         PartWorkload::Connects => (
             part.records.iter().map(|record| record.connects.n()).sum(),
             "connections",
@@ -68,6 +69,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     );
     let rows = match part.work {
         PartWorkload::Calls => context.measurement.rows("APP_CALL"),
+        PartWorkload::Turns => context.measurement.rows("APP_RECEIVED"),
         _ => context.measurement.rows("APP_CONNECT"),
     };
     let figure = format!(
@@ -80,7 +82,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     let finding = KIND
         .finding(context, share, 0.9, sentence)
         .because(evidence);
-    Some(if part.work == PartWorkload::Calls {
+    Some(if part.work.is_answered() {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
             .attempt("put several requests into one (batching)")

@@ -223,8 +223,13 @@ const fn holds_the_wire(interface: &NetworkInterface) -> bool {
 
 /// Seconds of all calls and connects.
 fn calls_s(measurement: &FindingMeasurement<'_>) -> f64 {
-    let calling = measurement.parts.iter().filter(|part| part.calls().sum > 0);
-    let calls: f64 = calling.map(MeasuredPart::basis_s).sum();
+    let calling = |part: &&MeasuredPart<'_>| part.exchanges() > 0;
+    let calls: f64 = measurement
+        .parts
+        .iter()
+        .filter(calling)
+        .map(MeasuredPart::basis_s)
+        .sum();
     if calls > 0.0 {
         calls
     } else {
@@ -392,8 +397,9 @@ fn all_cores(
     part: &MeasuredPart<'_>,
 ) -> Option<SaturatedProcessor> {
     let host = &part.hosts.0;
-    let (busy, rows) = cores(measurement, host)
-        .filter(|_| part.in_one_machine() && matches!(part.work, PartWorkload::Bulk(_)))?;
+    let (busy, rows) = cores(measurement, host).filter(|_| {
+        part.in_one_machine() && matches!(part.work, PartWorkload::Bulk(_) | PartWorkload::Turns)
+    })?;
     let of = |side| part.computed(side) * f64::from(part.threads(side));
     let ends = of(PairSide::Initiator) + of(PairSide::Responder);
     let whose = if part.plan.replicas > 1 {

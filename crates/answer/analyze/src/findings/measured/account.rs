@@ -18,11 +18,18 @@ pub(crate) struct PartTimeShares {
     pub(crate) states: States,
     /// What its own data took of the narrowest link, and its processors where these take longer.
     pub(crate) used: f64,
+    /// How long a link of its way carried nothing.
+    down: f64,
     /// How long what had arrived lay unread to the sender's loss: while its window was closed, or after everything had arrived.
     pub(crate) unread: f64,
     /// Whether it is of calls.
     calls: bool,
+    /// Worked out from what a kernel counts, and not reported state by state.
+    pub(crate) is_estimated: bool,
 }
+
+/// How sure a state is that was worked out.
+const ESTIMATED: f64 = 0.75;
 
 /// What kept the senders from sending more.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,7 +56,9 @@ impl PartTimeShares {
     ) -> Option<Self> {
         let sides = match part.work {
             PartWorkload::Bulk(side) => vec![side],
-            PartWorkload::Calls => vec![PairSide::Initiator, PairSide::Responder],
+            PartWorkload::Calls | PartWorkload::Turns => {
+                vec![PairSide::Initiator, PairSide::Responder]
+            }
             PartWorkload::Connects => return None,
         };
         let mut all = States::default();
@@ -68,16 +77,57 @@ impl PartTimeShares {
             all.rest_is_not_written();
         }
         let used = measurement.own_use(part).max(processors);
-        let calls = part.work == PartWorkload::Calls;
+        let calls = part.work.is_answered();
         let states = all.over(part.basis_s());
         let unread = unread.min(states.receive_window + at_end).clamp(0.0, 1.0);
         Some(Self {
             sides: each,
             states,
             used,
+            down: 0.0,
             unread,
             calls,
+            is_estimated: false,
         })
+    }
+
+    /// Of calls, as far as a kernel's counts say it, each side's states.
+    pub(crate) fn estimated(sides: Vec<(PairSide, States)>, used: f64) -> Self {
+        let mut states = States::default();
+        for (_, of_side) in &sides {
+            states.receive_window += of_side.receive_window;
+            states.send_buffer += of_side.send_buffer;
+            states.slow_start += of_side.slow_start;
+            states.recovery += of_side.recovery;
+        }
+        Self {
+            sides,
+            states,
+            used,
+            down: 0.0,
+            unread: 0.0,
+            calls: true,
+            is_estimated: true,
+        }
+    }
+
+    /// How sure a state is that takes much of the time.
+    pub(crate) fn confidence(&self, reported: f64) -> f64 {
+        if self.is_estimated {
+            ESTIMATED
+        } else {
+            reported
+        }
+    }
+
+    /// Without the time in which a link carried nothing: what its senders waited for then is that.
+    pub(crate) fn without_outages(mut self, down: f64) -> Self {
+        self.down = down;
+        self.states.take_outage(down);
+        self.sides
+            .iter_mut()
+            .for_each(|(_, states)| states.take_outage(down));
+        self
     }
 
     /// The sender that is most in a state, and how much of the time this explains.
@@ -91,6 +141,9 @@ impl PartTimeShares {
 
     /// How much of the time losses explain: what is sent again, timers, and the window that a loss left small.
     pub(crate) fn lost(&self) -> f64 {
+        if self.is_estimated {
+            return self.states.recovery;
+        }
         let at_once = self.explained(self.states.recovery + self.states.timeout);
         let left = (self.idle() - self.explained(self.states.waiting())).max(0.0);
         at_once + self.states.congestion_window.min(left)
@@ -98,6 +151,10 @@ impl PartTimeShares {
 
     /// How much of the time a state explains, in which there was data to send.
     pub(crate) fn explained(&self, state: f64) -> f64 {
+        // What is on a link was taken out before.
+        if self.is_estimated {
+            return state;
+        }
         let (idle, all) = (self.idle(), self.states.waiting());
         if all > idle {
             state * idle / all
@@ -121,7 +178,7 @@ impl PartTimeShares {
         } else {
             1.0
         };
-        (whole - self.used - self.unread).max(0.0)
+        (whole - self.used - self.unread - self.down).max(0.0)
     }
 }
 
@@ -164,8 +221,24 @@ impl States {
         }
     }
 
+    /// Takes the time of an outage from the states that a sender spends it in.
+    fn take_outage(&mut self, mut down: f64) {
+        let states = [
+            &mut self.timeout,
+            &mut self.recovery,
+            &mut self.congestion_window,
+            &mut self.send_buffer,
+            &mut self.receive_window,
+            &mut self.slow_start,
+        ];
+        for state in states {
+            let taken = down.min(*state);
+            (*state, down) = (*state - taken, down - taken);
+        }
+    }
+
     /// All states in which a sender has data and may not send it.
-    fn waiting(&self) -> f64 {
+    pub(crate) fn waiting(&self) -> f64 {
         self.receive_window
             + self.send_buffer
             + self.slow_start

@@ -1,11 +1,14 @@
 //! What all kinds of findings share about one measurement, computed once.
 
 use crate::findings::bulk::losses::{LossCost, LossLocation};
+use crate::findings::bulk::outage_costs::OutageCosts;
 use crate::findings::environment::processors::{self, SaturatedProcessor};
 use crate::findings::finding::{Evidence, Finding, counted};
 use crate::findings::measured::account::{PartTimeShares, States};
 use crate::findings::measured::endpoints::{self, Outside, ReceiveWait};
+use crate::findings::measured::kernel_account;
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::needless_resends::NeedlessResends;
 use crate::findings::measured::part::{MeasuredPart, opposite_side};
 use crate::findings::measured::receive_backlog::{self, Backlog};
 use stackline_core::network::Network;
@@ -24,6 +27,10 @@ pub(crate) struct FindingContext<'c> {
     /// Processors at their limit.
     pub(crate) processors: Vec<SaturatedProcessor>,
     pub(crate) losses: LossCost,
+    /// What times cost in which a link carries nothing.
+    pub(crate) outages: OutageCosts,
+    /// What was sent again although it was not lost.
+    pub(crate) needless_resends: Option<NeedlessResends>,
     /// By part of the measurement, where its transports report their states.
     accounts: BTreeMap<usize, PartTimeShares>,
     /// By part of the measurement: what lay unread at the receiver of bulk data.
@@ -51,7 +58,9 @@ impl<'c> FindingContext<'c> {
     }
 
     pub(crate) fn of(measurement: FindingMeasurement<'c>) -> Self {
-        let waits = endpoints::collect_receive_waits(&measurement);
+        let all = endpoints::collect_receive_waits(&measurement);
+        let outages = OutageCosts::of(&measurement, &all);
+        let waits = outages.other_waits.clone();
         let outside: Vec<_> = (0..measurement.plan.parts.len())
             .map(|part| endpoints::measure_outside_time(&measurement, part))
             .collect();
@@ -70,20 +79,35 @@ impl<'c> FindingContext<'c> {
                 [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s())
             };
             let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
-            Some((
-                part.index,
-                PartTimeShares::of(&measurement, part, cpu, unread)?,
-            ))
+            let reported = PartTimeShares::of(&measurement, part, cpu, unread);
+            let away_s: f64 = outside.get(part.index).map_or(0.0, |sides| {
+                sides.values().map(|outside| outside.total_s).sum()
+            });
+            let account = reported
+                .or_else(|| kernel_account::estimate_time_shares(&measurement, part, away_s))?
+                .without_outages(outages.of_part_share(part.index));
+            Some((part.index, account))
         };
         let accounts: BTreeMap<usize, PartTimeShares> =
             measurement.parts.iter().filter_map(of).collect();
-        let losses = LossCost::of(&measurement, &waits, &outside, &accounts, cpu);
+        let mut losses = LossCost::of(
+            &measurement,
+            &waits,
+            &outside,
+            &accounts,
+            cpu,
+            outages.share,
+        );
+        let needless_resends = NeedlessResends::of(&measurement);
+        losses.share *= 1.0 - needless_resends.map_or(0.0, |resends| resends.part());
         Self {
             measurement,
             waits,
             outside,
             processors,
+            outages,
             losses,
+            needless_resends,
             accounts,
             backlogs,
         }
@@ -107,9 +131,16 @@ impl<'c> FindingContext<'c> {
         share: f64,
         state: fn(&States) -> f64,
     ) -> f64 {
-        self.account(part).map_or(share, |account| {
+        let reported = self.account(part).filter(|account| !account.is_estimated);
+        reported.map_or(share, |account| {
             account.explained(share.min(state(&account.states)))
         })
+    }
+
+    /// Seconds that one side's endpoints of a part were outside operations.
+    pub(crate) fn outside_seconds(&self, part: usize, side: PairSide) -> f64 {
+        let outside = self.outside.get(part).and_then(|sides| sides.get(&side));
+        outside.map_or(0.0, |outside| outside.total_s)
     }
 
     /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
@@ -122,10 +153,7 @@ impl<'c> FindingContext<'c> {
         else {
             return 0.0;
         };
-        self.outside
-            .get(part)
-            .and_then(|sides| sides.get(&side))
-            .map_or(0.0, |outside| (outside.total_s / about.pairs_s()).min(1.0))
+        (self.outside_seconds(part, side) / about.pairs_s()).min(1.0)
     }
 
     /// With what retransmissions did, as further evidence of what caused them.

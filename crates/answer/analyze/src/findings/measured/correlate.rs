@@ -35,16 +35,11 @@ pub(crate) fn by_bytes(
     rows: &[u32],
     before_ns: u64,
 ) -> (Explained, Vec<ReceiveWait>) {
-    let marks = ByteEventIndex::of(log, rows);
     let mut explained = Explained {
         confidence: 0.95,
         ..Explained::default()
     };
-    let error_ns = log.input.lifelines.clock_error_ns;
-    let hits: Vec<Option<u32>> = waits
-        .iter()
-        .map(|wait| marks.hit(wait, before_ns, error_ns))
-        .collect();
+    let hits = hit_by_bytes(log, waits, rows, before_ns);
     let others: Vec<f64> = waits
         .iter()
         .zip(&hits)
@@ -72,6 +67,19 @@ pub(crate) fn by_bytes(
         }
     }
     (explained, left)
+}
+
+/// Of each wait, an event of `rows` about bytes that it needed, from `before_ns` before its beginning on.
+pub(crate) fn hit_by_bytes(
+    log: &FindingEventLog<'_>,
+    waits: &[ReceiveWait],
+    rows: &[u32],
+    before_ns: u64,
+) -> Vec<Option<u32>> {
+    let marks = ByteEventIndex::of(log, rows);
+    let error_ns = log.input.lifelines.clock_error_ns;
+    let hit = |wait| marks.hit(wait, before_ns, error_ns);
+    waits.iter().map(hit).collect()
 }
 
 /// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.

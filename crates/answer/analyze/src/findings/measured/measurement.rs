@@ -2,6 +2,7 @@
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Evidence;
+use crate::findings::measured::link_outages::LinkOutage;
 use crate::findings::measured::part::{MeasuredPart, PartWorkload, side_of};
 use crate::findings::measured::path::{self, FULL, PathPort};
 use crate::statistics::to_f64;
@@ -30,6 +31,8 @@ pub(crate) struct FindingMeasurement<'c> {
     pub(crate) span_s: f64,
     /// Flows of the counted runs.
     pub(crate) flows: Vec<&'c RunFlow>,
+    /// What of these links carries nothing at times.
+    pub(crate) outages: Vec<LinkOutage>,
 }
 
 impl<'c> FindingMeasurement<'c> {
@@ -65,6 +68,7 @@ impl<'c> FindingMeasurement<'c> {
                 .iter()
                 .filter(|flow| flow.measurement == index && !flow.warmup)
                 .collect(),
+            outages: Vec::new(),
         };
         let runs = records()
             .map(|record| record.run)
@@ -86,6 +90,8 @@ impl<'c> FindingMeasurement<'c> {
             .iter_mut()
             .for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
         measurement.count(records());
+        let longest = records().map(|record| record.elapsed_ns).max().unwrap_or(0);
+        measurement.find_outages(Duration(longest));
         (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
     }
 
@@ -97,7 +103,9 @@ impl<'c> FindingMeasurement<'c> {
         let ways = match part.work {
             PartWorkload::Bulk(PairSide::Initiator) => vec![(there, true), (back, false)],
             PartWorkload::Bulk(PairSide::Responder) => vec![(there, false), (back, true)],
-            PartWorkload::Calls | PartWorkload::Connects => vec![(there, true), (back, true)],
+            PartWorkload::Calls | PartWorkload::Turns | PartWorkload::Connects => {
+                vec![(there, true), (back, true)]
+            }
         };
         for (way, data) in ways {
             for at in 0..way.hops.len() {
@@ -123,6 +131,64 @@ impl<'c> FindingMeasurement<'c> {
                 port.add(record);
             }
         }
+    }
+
+    /// Finds the times in which links carry nothing, in runs of at most that length; what is dropped then is no other cause's.
+    fn find_outages(&mut self, longest: Duration) {
+        let spans = self.spans().map(|span| span.to_ns - network_begins(span));
+        let end = Duration(spans.max().unwrap_or(0).max(longest.0));
+        let Some(network) = self.network else {
+            return;
+        };
+        let ports = self.ports.iter();
+        self.outages = ports
+            .filter_map(|port| LinkOutage::find(network, &port.hop.ends, end))
+            .collect();
+        for outage in &self.outages {
+            let mut drops: BTreeMap<&str, u64> = BTreeMap::new();
+            for row in self.log.rows("NET_DROP") {
+                if self.is_in_outage(*row, outage) {
+                    *drops
+                        .entry(self.log.text(*row, "reason").unwrap_or(""))
+                        .or_default() += 1;
+                }
+            }
+            let port = self.ports.iter_mut().find(|port| port.name == outage.place);
+            if let Some(port) = port {
+                port.forget_drops(&drops, self.log.is_empty());
+            }
+        }
+    }
+
+    /// Whether an event at a link's place lies within a time in which it carries nothing.
+    pub(crate) fn is_in_outage(&self, row: u32, outage: &LinkOutage) -> bool {
+        self.log.text(row, "place") == Some(&outage.place)
+            && self
+                .network_time(self.log.at(row))
+                .is_some_and(|time| outage.holds(time))
+    }
+
+    /// The time since the network of a counted run began that a moment lies in.
+    pub(crate) fn network_time(&self, at_ns: u64) -> Option<Duration> {
+        let mut spans = self.spans();
+        let span = spans.find(|span| (network_begins(span)..=span.to_ns).contains(&at_ns))?;
+        Some(Duration(at_ns - network_begins(span)))
+    }
+
+    /// When the clock of a part began in that run, by its network's time; without events at its beginning.
+    pub(crate) fn clock_begins(&self, part: usize, run: u32) -> Duration {
+        let of_run = |row: &u32| {
+            let flow = self
+                .log
+                .flow(*row)
+                .and_then(|flow| self.log.input.index.flow(flow));
+            flow.is_some_and(|flow| (flow.part, flow.run) == (part, run))
+        };
+        let mut starts = self.rows("APP_START").into_iter().filter(of_run);
+        let begins = starts
+            .next()
+            .and_then(|row| self.network_time(self.log.at(row)));
+        begins.unwrap_or(Duration(0))
     }
 
     /// The share of the time that a port's rate was spent, 0 to 1.
@@ -378,6 +444,11 @@ impl<'c> FindingMeasurement<'c> {
         let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));
         self.rows_where(keyword, mine)
     }
+}
+
+/// When the time of a run's network began, ns.
+fn network_begins(span: &RunSpan) -> u64 {
+    span.network_ns.unwrap_or(span.from_ns).min(span.to_ns)
 }
 
 /// From this part of the fullest one's use on, a port is as full.

@@ -2,6 +2,7 @@
 //! as far as its records say.
 
 use crate::findings::finding::percent;
+use crate::findings::measured::turns::TurnCount;
 use crate::statistics::to_f64;
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::{Network, NetworkInterface};
@@ -20,6 +21,8 @@ pub(crate) enum PartWorkload {
     Bulk(PairSide),
     /// Calls.
     Calls,
+    /// Data units there and back: one side sends, and waits for what the other sends then.
+    Turns,
     /// Connections.
     Connects,
 }
@@ -79,7 +82,7 @@ impl<'c> MeasuredPart<'c> {
             .iter()
             .map(|record| to_f64(record.elapsed_ns) / 1e9)
             .sum();
-        let work = work(&records);
+        let work = work(&records, plan);
         Self {
             index,
             plan,
@@ -329,20 +332,68 @@ impl<'c> MeasuredPart<'c> {
         Histogram::merged(self.records.iter().map(|record| &record.calls))
     }
 
-    /// The time that shares of it refer to: measured seconds of all pairs; of calls the sum of their response times, where they
-    /// begin at moments of their own and pauses lie between them. A late call's response time begins at its scheduled
-    /// moment and holds the time of those before it: together they took no longer than was measured.
+    /// How many times something is sent and its answer waited for, in all runs.
+    pub(crate) fn exchanges(&self) -> u64 {
+        match self.work {
+            PartWorkload::Calls => self.calls().n(),
+            PartWorkload::Turns => count_turns(&self.records, self.plan),
+            PartWorkload::Bulk(_) | PartWorkload::Connects => 0,
+        }
+    }
+
+    /// Bytes that go one way before anything is waited for, on average, the longer of both ways: of a transfer all of it.
+    pub(crate) fn longest_message(&self) -> u64 {
+        let received = |side: PairSide| -> u64 {
+            let grew = |record: &&RunRecord| {
+                let (start, stop) = side_of(record, side).transport?;
+                Some(stop.bytes_received.saturating_sub(start.bytes_received))
+            };
+            self.records.iter().filter_map(grew).sum()
+        };
+        let bytes = received(PairSide::Initiator)
+            .max(received(PairSide::Responder))
+            .max(self.bytes());
+        let runs = self.records.len() as u64 * u64::from(self.plan.replicas.max(1));
+        bytes / self.exchanges().max(self.set_up().1).max(runs).max(1)
+    }
+
+    /// Seconds in which connections were opened and closed while the clock ran, and how many, where data goes over them.
+    pub(crate) fn set_up(&self) -> (f64, u64) {
+        if self.work == PartWorkload::Connects {
+            return (0.0, 0);
+        }
+        let connects = self.records.iter().map(|record| &record.connects);
+        connects.fold((0.0, 0), |(seconds, n), connects| {
+            (seconds + to_f64(connects.sum) / 1e9, n + connects.n())
+        })
+    }
+
+    /// The time that shares of it refer to: measured seconds of all pairs; of calls the sum of their response times and of the times that
+    /// connections for them took, where they begin at moments of their own and pauses lie between them. A late call's response time
+    /// begins at its scheduled moment and holds the time of those before it: together they took no longer than was measured. A lost call
+    /// took the time until it was given up.
     pub(crate) fn basis_s(&self) -> f64 {
         let measured = self.pairs_s();
         let calls = if self.work == PartWorkload::Calls {
-            to_f64(self.calls().sum) / 1e9
+            to_f64(self.calls().sum) / 1e9 + to_f64(self.lost_calls()) * GIVEN_UP_S
         } else {
             0.0
         };
         if calls > 0.0 {
-            calls.min(measured)
+            (calls + self.set_up().0).min(measured)
         } else {
             measured
+        }
+    }
+
+    /// Calls that nobody answered.
+    pub(crate) fn lost_calls(&self) -> u64 {
+        let lost = |record: &&RunRecord| record.initiator.lost.or(record.responder.lost);
+        let all: u64 = self.records.iter().filter_map(lost).sum();
+        if self.work == PartWorkload::Calls {
+            all
+        } else {
+            0
         }
     }
 
@@ -445,8 +496,13 @@ impl PartWorkload {
     pub(crate) const fn sender(self) -> Option<PairSide> {
         match self {
             Self::Bulk(side) => Some(side),
-            Self::Calls | Self::Connects => None,
+            Self::Calls | Self::Turns | Self::Connects => None,
         }
+    }
+
+    /// Whether both sides send, and each waits for the other.
+    pub(crate) const fn is_answered(self) -> bool {
+        matches!(self, Self::Calls | Self::Turns)
     }
 }
 
@@ -465,6 +521,9 @@ pub(crate) const fn side_of(record: &RunRecord, side: PairSide) -> &SideRecord {
         PairSide::Responder => &record.responder,
     }
 }
+
+/// A call over datagrams is lost when nothing has answered it after this time (s).
+pub(crate) const GIVEN_UP_S: f64 = 1.0;
 
 /// A round trip shorter than this crosses no network: processors wake one another (s).
 pub(crate) const LEAST_TRIP_S: f64 = 100e-6;
@@ -487,10 +546,25 @@ pub(crate) fn interface_packet_s(interface: &NetworkInterface, bytes: u64) -> f6
     time / interface.copy_speed()
 }
 
-fn work(records: &[&RunRecord]) -> PartWorkload {
+/// From so many turns a run on it is those that are judged, and not the data that goes one way.
+const LEAST_TURNS: u64 = 5;
+
+fn count_turns(records: &[&RunRecord], plan: &plan::MeasurementPart) -> u64 {
+    let received: u64 = records
+        .iter()
+        .map(|record| record.initiator.received_units)
+        .sum();
+    TurnCount::of(plan.procedure.timed(PairSide::Initiator)).scaled(received)
+}
+
+fn work(records: &[&RunRecord], plan: &plan::MeasurementPart) -> PartWorkload {
     let sum = |get: fn(&RunRecord) -> u64| records.iter().map(|record| get(record)).sum::<u64>();
     if sum(|record| record.calls.n()) > 0 {
         return PartWorkload::Calls;
+    }
+    let pairs = records.len() as u64 * u64::from(plan.replicas.max(1));
+    if pairs > 0 && count_turns(records, plan) >= LEAST_TURNS * pairs {
+        return PartWorkload::Turns;
     }
     let there = sum(|record| {
         record

@@ -2,7 +2,7 @@
 //! dropped and why.
 
 use crate::statistics::to_f64;
-use stackline_core::network::Network;
+use stackline_core::network::{LinkRate, LossModel, Network};
 use stackline_core::run_record::PortRecord;
 use stackline_core::time::Duration;
 use stackline_model::arpanet_messages;
@@ -42,6 +42,8 @@ pub(crate) struct PathPort {
     pub(crate) packets: u64,
     /// What was dropped, by reason.
     pub(crate) drops: BTreeMap<String, u64>,
+    /// What was dropped while it carried nothing, whatever the reason.
+    pub(crate) outage_drops: u64,
     /// Streams of data that go over it at once.
     pub(crate) streams: u32,
     /// Whether its host paces below the rate of the link.
@@ -63,13 +65,13 @@ impl PathPort {
             (a, b) == (&hop.ends.0, &hop.ends.1) || (b, a) == (&hop.ends.0, &hop.ends.1)
         });
         let slower = |pace: f64| match link.map(|link| &link.rate) {
-            Some(stackline_core::network::LinkRate::Constant(rate)) => pace < *rate,
+            Some(LinkRate::Constant(rate)) => pace < *rate,
             _ => true,
         };
         let paced = first && pace.is_some_and(slower);
         let varying = link.filter(|link| !paced && link.rate.changes());
         if let Some(link) = varying {
-            hop.rate_bit_s = link.rate.mean_until_bit_s(run);
+            hop.rate_bit_s = mean_while_up_bit_s(&link.rate, run);
         }
         let varies = varying.is_some();
         Self {
@@ -78,6 +80,7 @@ impl PathPort {
             bytes: 0,
             packets: 0,
             drops: BTreeMap::new(),
+            outage_drops: 0,
             streams: 0,
             paced,
             varies,
@@ -91,6 +94,30 @@ impl PathPort {
         for (reason, count) in &record.drops {
             *self.drops.entry(reason.clone()).or_default() += count;
         }
+    }
+
+    /// Takes away what was dropped while it carried nothing; without events, what a link that loses nothing else lost.
+    pub(crate) fn forget_drops(&mut self, drops: &BTreeMap<&str, u64>, unseen: bool) {
+        let only_then = |losses: &LossModel| {
+            match losses {
+            LossModel::Schedule(steps) => steps.steps.iter().all(|(_, loss)| {
+                matches!(loss, LossModel::None)
+                    || matches!(loss, LossModel::Independent(share) if *share <= 0.0 || *share >= 1.0)
+            }),
+            _ => false,
+        }
+        };
+        let all_of_link = unseen && only_then(&self.hop.losses);
+        for (reason, count) in &mut self.drops {
+            let seen = drops.get(reason.as_str()).copied().unwrap_or(0).min(*count);
+            let then = if all_of_link && on_the_link(reason) {
+                *count
+            } else {
+                seen
+            };
+            (*count, self.outage_drops) = (*count - then, self.outage_drops + then);
+        }
+        self.drops.retain(|_, count| *count > 0);
     }
 
     /// Seconds its rate was spent for what left.
@@ -158,6 +185,16 @@ impl PathPort {
             rate
         }
     }
+}
+
+/// The mean of a rate that changes, over the times in which it is not 0: those are an outage's.
+fn mean_while_up_bit_s(rate: &LinkRate, run: Duration) -> Option<f64> {
+    let mean = rate.mean_until_bit_s(run)?;
+    let LinkRate::Schedule(rates) = rate else {
+        return Some(mean);
+    };
+    let up = rates.mean_until(run, |rate| if *rate > 0.0 { 1.0 } else { 0.0 });
+    Some(if up > 0.0 { mean / up } else { mean })
 }
 
 /// Whether a path leads over a port.

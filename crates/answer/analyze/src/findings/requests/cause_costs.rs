@@ -21,6 +21,8 @@ pub(crate) enum RequestCause {
     Rate,
     Queue,
     Distance,
+    /// A part of the distance: round trips behind the first of a request.
+    FurtherTrips,
     Queued,
     Away,
     Compute,
@@ -34,6 +36,8 @@ pub(crate) enum RequestCause {
     /// Whoever looks had the core.
     Observer,
     Server,
+    /// Who answers what a broker hands on.
+    Responder,
     SlowReader,
     /// Who asked wanted no answer any more.
     GivenUp,

@@ -13,8 +13,10 @@ use crate::statistics::to_f64;
 /// A share of what is looked at that may be lost before nothing but the work itself is to blame with less certainty.
 const LOST_LEAST: f64 = 0.01;
 
+mod broker_causes;
 mod client_causes;
 mod failures;
+mod order_causes;
 mod server_causes;
 mod set_up;
 mod transit_causes;
@@ -51,8 +53,11 @@ kinds! {
     SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" server_causes server_stopped
     SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" server_causes server_collects
     SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" server_causes server_takes
+    RESPONDER_TAKES "responder_takes" "of requests that were traced: who answers what a broker hands on takes the time" broker_causes responder_takes
+    BEHIND_SLOW "request_behind_slow" "of requests that were traced: they wait for the answer to a slow one before them on the same connection" order_causes behind_slow
     CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the midst of a request although nothing hinders it" client_causes client_pauses
     CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
+    ROUND_TRIPS "request_round_trips" "of requests that were traced: one goes there and back several times, as where a driver prepares, describes and executes a statement one after the other" transit_causes round_trips
     CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" client_causes client_late
     REQUEST_HELD "request_held" "of requests that were traced: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }

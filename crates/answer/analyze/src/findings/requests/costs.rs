@@ -3,9 +3,11 @@
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
+use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, requests};
+pub(crate) use crate::findings::requests::request::{client_name, server_name};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +18,12 @@ pub(crate) struct RequestCosts {
     pub(crate) requests: Vec<TracedRequest>,
     /// By cause and place: a server, or a client and a server.
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
-    /// Time of all requests that no other was made for, ns.
+    /// What of the distance is for round trips behind the first of a request, by client and server.
+    pub(crate) further_trips: BTreeMap<String, RequestCauseCost>,
+    /// Requests that wait for answers to others on their connection.
+    pub(crate) waits: Vec<RequestWait>,
+    /// Time of all requests that no other was made for, ns; of a connection on which several are under way at the same time, the
+    /// time in which any is.
     pub(crate) total_ns: i64,
     /// How many those are.
     pub(crate) roots: u64,
@@ -52,12 +59,14 @@ struct Spender<'r> {
     /// When each server worked: begin, end, of which request.
     working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
     costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
+    further_trips: BTreeMap<String, RequestCauseCost>,
 }
 
 impl RequestCosts {
     /// Of a trace; `None` where it has no requests.
     pub(crate) fn of(log: &EventRows<'_>) -> Option<Self> {
-        let all = requests(log);
+        let mut all = requests(log);
+        let waits = part_overlaps(&mut all);
         if all.is_empty() {
             return None;
         }
@@ -73,7 +82,9 @@ impl RequestCosts {
             .filter(is_attempt)
             .filter(|request| is_root(request) && !is_within(request, &within))
         {
-            let Some(times) = request.times else { continue };
+            let Some(times) = request.own_times.or(request.times) else {
+                continue;
+            };
             total_ns += times.total.max(0);
             roots += 1;
             spender.spend(request, times, times.total.max(0), 0);
@@ -86,7 +97,7 @@ impl RequestCosts {
             total_ns += i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             spender.between(retry);
         }
-        let costs = spender.costs;
+        let (costs, further_trips) = (spender.costs, spender.further_trips);
         let unanswered = |request: &&TracedRequest| {
             request.is_call
                 && !is_wait(request)
@@ -101,6 +112,8 @@ impl RequestCosts {
         Some(Self {
             requests: all,
             costs,
+            further_trips,
+            waits,
             total_ns,
             roots,
             unanswered,
@@ -226,17 +239,18 @@ impl<'r> Spender<'r> {
                         there: i64::MAX,
                         back: i64::MAX,
                     });
-                known.there = known
-                    .there
-                    .min((times.there - waited(request, false)).max(0));
-                known.back = known.back.min((times.back - waited(request, true)).max(0));
+                let each = |ns: i64| ns.max(0) / times.trips();
+                known.there = known.there.min(each(times.there - waited(request, false)));
+                known.back = known.back.min(each(times.back - waited(request, true)));
             }
             let of_client = request.times.filter(|times| times.is_of_client);
             if let Some(trip) = of_client.and_then(|times| times.round_trip) {
                 let known = trips
                     .entry((&request.client, &request.server))
                     .or_insert(trip);
-                let answered_in = request.times.map_or(trip, |times| times.work);
+                let answered_in = request
+                    .times
+                    .map_or(trip, |times| times.work / times.trips());
                 *known = (*known).min(trip).min(answered_in.max(0));
             }
             if let Some((from, to)) = request.at_server() {
@@ -255,6 +269,7 @@ impl<'r> Spender<'r> {
             trips,
             working,
             costs: BTreeMap::new(),
+            further_trips: BTreeMap::new(),
         }
     }
 
@@ -273,6 +288,12 @@ impl<'r> Spender<'r> {
             } else {
                 part
             };
+            let trips = times.trips();
+            if cause == RequestCause::Distance && trips > 1 {
+                let further = self.further_trips.entry(who.clone()).or_default();
+                further.nested += u64::from(depth > 0);
+                further.add(part / trips * (trips - 1), request.row);
+            }
             let cost = self.costs.entry((cause, who)).or_default();
             cost.nested += u64::from(depth > 0);
             cost.add(part, request.row);
@@ -337,7 +358,9 @@ impl<'r> Spender<'r> {
     fn unseen_way(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let ends = (request.client.as_str(), request.server.as_str());
         match self.trips.get(&ends) {
-            Some(trip) if times.is_of_client => (*trip).clamp(0, times.work.max(0)),
+            Some(trip) if times.is_of_client => (*trip)
+                .saturating_mul(times.trips())
+                .clamp(0, times.work.max(0)),
             _ => 0,
         }
     }
@@ -427,7 +450,11 @@ impl<'r> Spender<'r> {
 
     fn usual(&self, request: &TracedRequest) -> Option<Usual> {
         let ends = (request.client.as_str(), request.server.as_str());
-        self.usual.get(&ends).copied()
+        let trips = request.times.map_or(1, |times| times.trips());
+        self.usual.get(&ends).map(|usual| Usual {
+            there: usual.there.saturating_mul(trips),
+            back: usual.back.saturating_mul(trips),
+        })
     }
 
     /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.
@@ -531,12 +558,12 @@ impl<'r> Spender<'r> {
         if nested > 0 && depth < DEEPEST {
             let sum: i64 = children
                 .iter()
-                .filter_map(|at| self.all[*at].times)
+                .filter_map(|at| self.all[*at].own_times.or(self.all[*at].times))
                 .map(|times| times.total.max(0))
                 .sum();
             for at in children {
                 let child = &self.all[at];
-                if let Some(times) = child.times {
+                if let Some(times) = child.own_times.or(child.times) {
                     // Side by side, each takes its share of the time that they take together.
                     let part = i128::from(times.total.max(0)) * i128::from(nested)
                         / i128::from(sum.max(1));
@@ -545,6 +572,10 @@ impl<'r> Spender<'r> {
             }
         } else {
             own = ns;
+        }
+        if let Some(responder) = &request.responder {
+            shares.push((RequestCause::Responder, responder.name.clone(), own));
+            return;
         }
         let Some(work) = request.work else {
             shares.push((RequestCause::Server, server, own));
@@ -598,24 +629,6 @@ fn covered(request: &TracedRequest, children: &[&TracedRequest]) -> i64 {
         until = until.max(end);
     }
     i64::try_from(sum).unwrap_or(i64::MAX)
-}
-
-/// The program that serves, and where.
-pub(crate) fn server_name(request: &TracedRequest) -> String {
-    named(&request.programs.1, &request.server)
-}
-
-/// The program that asks, and where.
-pub(crate) fn client_name(request: &TracedRequest) -> String {
-    named(&request.programs.0, &request.client)
-}
-
-fn named(program: &str, host: &str) -> String {
-    if program.is_empty() {
-        host.to_owned()
-    } else {
-        format!("{program} on {host}")
-    }
 }
 
 /// Most requests that a server had at the same time.

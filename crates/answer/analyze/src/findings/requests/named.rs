@@ -5,6 +5,7 @@
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::attempts::is_wait;
 use crate::findings::requests::costs::{client_name, server_name};
+use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{TracedRequest, requests};
 use crate::findings::rows::EventRows;
 use serde::Serialize;
@@ -75,7 +76,7 @@ fn named_requests(all: &[TracedRequest]) -> Vec<NamedRequests> {
     let mut by_name: BTreeMap<RequestKind, (NamedRequests, TimeByTaker)> = BTreeMap::new();
     for request in all.iter().filter(|request| is_counted(request)) {
         let key = (
-            generalise_name(&request.name),
+            generalise_request(request),
             request.protocol.clone(),
             server_name(request),
         );
@@ -181,7 +182,8 @@ impl<'r> RequestsBehind<'r> {
 
 /// Whether it is a request that somebody waits for the answer of.
 fn is_counted(request: &TracedRequest) -> bool {
-    (request.is_call || request.is_unopened) && !is_wait(request) && request.protocol != "DNS"
+    let is_tried = request.is_call || request.is_unopened || request.has_failed();
+    is_tried && !is_wait(request) && request.protocol != "DNS"
 }
 
 fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedRequests {
@@ -208,7 +210,11 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
         return Vec::new();
     };
     let unseen = if times.is_of_client {
-        times.round_trip.unwrap_or(0).clamp(0, times.work.max(0))
+        times
+            .round_trip
+            .unwrap_or(0)
+            .saturating_mul(times.trips())
+            .clamp(0, times.work.max(0))
     } else {
         0
     };
@@ -238,66 +244,23 @@ fn shares(request: &TracedRequest) -> Vec<(String, i64)> {
     let server = times.unread + times.work - unseen + sending + paused_back + no_room_there;
     let else_than_way = paused_there + paused_back + no_room_there + no_room_back + on_way;
     let way = (way - else_than_way).max(0) + on_way_there + on_way_back + unseen + times.connect;
+    let answers = request.responder.as_ref().map_or_else(
+        || server_name(request),
+        |responder| responder.name.trim_end_matches(',').to_owned(),
+    );
     vec![
         ("set-up".to_owned(), times.lookup + times.handshake),
         (client_name(request), client),
         ("the way".to_owned(), way),
         ("losses".to_owned(), losses),
-        (server_name(request), server),
+        (answers, server),
     ]
-}
-
-/// A name with `:id` for each part of its path that is a number, a UUID or a digest.
-#[must_use]
-pub fn generalise_name(name: &str) -> String {
-    let Some((method, path)) = name
-        .split_once(' ')
-        .filter(|(_, path)| path.starts_with('/'))
-    else {
-        return name.to_owned();
-    };
-    let parts = path.split('/').map(|part| {
-        let (own, rest) = part.split_at(part.find(['?', ' ', ';']).unwrap_or(part.len()));
-        if is_id(own) {
-            format!(":id{rest}")
-        } else {
-            part.to_owned()
-        }
-    });
-    format!("{method} {}", parts.collect::<Vec<_>>().join("/"))
-}
-
-fn is_id(part: &str) -> bool {
-    let digits = part.bytes().filter(u8::is_ascii_digit).count();
-    let is_hex = part
-        .bytes()
-        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    !part.is_empty() && (digits == part.len() || (is_hex && part.len() >= 8 && digits > 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::findings::requests::request::RequestTimes;
-
-    #[test]
-    fn what_is_of_one_request_alone_counts_as_one() {
-        for (name, template) in [
-            ("GET /item/17", "GET /item/:id"),
-            ("GET /item/17/parts?q=…", "GET /item/:id/parts?q=…"),
-            ("GET /u/123e4567-e89b-12d3-a456-426614174000", "GET /u/:id"),
-            ("GET /deadbeef01", "GET /:id"),
-            ("GET /decade/cafe", "GET /decade/cafe"),
-            ("GET /v1/17?x", "GET /v1/:id?x"),
-            (
-                "SELECT … FROM t WHERE id = ?",
-                "SELECT … FROM t WHERE id = ?",
-            ),
-            ("GET key", "GET key"),
-        ] {
-            assert_eq!(generalise_name(name), template, "{name}");
-        }
-    }
 
     #[test]
     fn what_a_server_waits_for_is_who_takes_it() {

@@ -1,5 +1,7 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
+use crate::findings::requests::failed_status::is_failure_status;
+use crate::findings::requests::responders::{RequestResponder, find_responders};
 use crate::findings::rows::EventRows;
 use std::collections::BTreeMap;
 
@@ -32,7 +34,11 @@ pub(crate) struct TracedRequest {
     pub(crate) unknown: Option<String>,
     pub(crate) end_ns: u64,
     pub(crate) times: Option<RequestTimes>,
+    /// The same without what requests before it on its connection have, where these were under way too and are answered first.
+    pub(crate) own_times: Option<RequestTimes>,
     pub(crate) network: RequestNetworkDelays,
+    /// Who answers it, where its server hands it on.
+    pub(crate) responder: Option<RequestResponder>,
     pub(crate) work: Option<RequestServerWork>,
     /// What the thread that read it did while it lay unread.
     pub(crate) wait: Option<RequestServerWork>,
@@ -60,6 +66,8 @@ pub(crate) struct RequestTimes {
     /// It was seen at the server, and not at the client.
     pub(crate) is_of_server: bool,
     pub(crate) round_trip: Option<i64>,
+    /// How often it went there and back.
+    pub(crate) rounds: i64,
     pub(crate) has_connect: bool,
     pub(crate) has_handshake: bool,
 }
@@ -97,8 +105,12 @@ pub(crate) struct RequestServerWork {
     pub(crate) observer: i64,
 }
 
-/// Protocols of which an answer that is an error is a failure; of others programs use errors as answers.
-const ERRORS_FAIL: [&str; 6] = ["AMQP", "Kafka", "MQTT", "MongoDB", "NATS", "memcached"];
+impl RequestTimes {
+    /// How often it went there and back, at least once.
+    pub(crate) fn trips(&self) -> i64 {
+        self.rounds.max(1)
+    }
+}
 
 impl TracedRequest {
     /// Whether its client gave it up before anything answered it.
@@ -118,17 +130,10 @@ impl TracedRequest {
             .is_some_and(|why| why == SERVER_CLOSED || why == SERVER_RESET)
     }
 
-    /// Whether the answer says that it failed: HTTP from 400 on, gRPC but 0, an error of a broker, a cache or MongoDB.
+    /// Whether the answer says that it failed, or that a login did.
     pub(crate) fn has_failed(&self) -> bool {
-        let status = self.status.as_str();
-        let is_http = self.protocol.starts_with("HTTP")
-            && status.len() == 3
-            && (status.starts_with('4') || status.starts_with('5'));
-        let is_grpc = status
-            .strip_prefix("grpc-status ")
-            .is_some_and(|code| !code.starts_with('0'));
-        let is_error = ERRORS_FAIL.contains(&self.protocol.as_str()) && status.starts_with("ERROR");
-        self.is_call && (is_http || is_grpc || is_error)
+        let is_login = !self.is_unopened && self.name.starts_with("login");
+        (self.is_call || is_login) && is_failure_status(&self.protocol, &self.status)
     }
 
     /// When it began, ns.
@@ -144,6 +149,24 @@ impl TracedRequest {
         let after = times.sending + times.back + times.client_unread;
         let end = self.end_ns.saturating_sub(after.max(0) as u64);
         Some((end.saturating_sub(times.work.max(0) as u64), end))
+    }
+}
+
+/// The program that serves, and where.
+pub(crate) fn server_name(request: &TracedRequest) -> String {
+    named(&request.programs.1, &request.server)
+}
+
+/// The program that asks, and where.
+pub(crate) fn client_name(request: &TracedRequest) -> String {
+    named(&request.programs.0, &request.client)
+}
+
+fn named(program: &str, host: &str) -> String {
+    if program.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{program} on {host}")
     }
 }
 
@@ -181,6 +204,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     each("REQUEST_WAIT", &|request, row| {
         request.wait = Some(work(log, row))
     });
+    find_responders(&mut all);
     all
 }
 
@@ -216,6 +240,9 @@ fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
 /// The longest time of a request that is believed, 39 h: those of 65,000 requests can be added up, whatever a log says.
 const LONGEST_NS: i64 = 1 << 47;
 
+/// Round trips of a request that are believed.
+const MOST_ROUNDS: i64 = 1 << 10;
+
 fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
     let known = |field: &str| {
         log.number(row, field)
@@ -239,6 +266,7 @@ fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
         is_of_server: known("there_ns").is_some() && known("back_ns").is_none(),
         is_of_client: known("there_ns").is_none() && known("back_ns").is_some(),
         round_trip: known("round_trip_ns"),
+        rounds: log.number(row, "rounds").unwrap_or(1).clamp(1, MOST_ROUNDS),
         has_connect: known("connect_ns").is_some(),
         has_handshake: known("handshake_ns").is_some(),
     }

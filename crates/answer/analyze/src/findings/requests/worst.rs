@@ -122,6 +122,23 @@ pub(crate) fn find_worst_place<'c>(
     let costs = log.costs()?;
     let of_cause = costs.costs.iter().filter(|((of, _), _)| *of == cause);
     let ((_, place), cost) = of_cause.max_by_key(|(_, cost)| cost.ns)?;
+    worst_of(costs, cause, place, cost, least)
+}
+
+/// The same of round trips behind the first of a request.
+pub(crate) fn find_worst_further_trips<'c>(log: &'c FindingEventLog<'_>) -> Option<Worst<'c>> {
+    let costs = log.costs()?;
+    let (place, cost) = costs.further_trips.iter().max_by_key(|(_, cost)| cost.ns)?;
+    worst_of(costs, RequestCause::FurtherTrips, place, cost, WAY_LEAST)
+}
+
+fn worst_of<'c>(
+    costs: &'c RequestCosts,
+    cause: RequestCause,
+    place: &'c str,
+    cost: &'c RequestCauseCost,
+    least: f64,
+) -> Option<Worst<'c>> {
     let share = cost.ns as f64 / costs.total_ns.max(1) as f64;
     let worst = Worst {
         costs,

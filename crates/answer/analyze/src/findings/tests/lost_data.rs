@@ -99,3 +99,40 @@ fn losses_in_sockets_are_named_from_a_thousandth_on() {
     assert_eq!(of_many(21).all(), ["receive_buffer_loss"]);
     assert_eq!(of_many(20).all(), ["healthy"]);
 }
+
+/// So many calls over a link that lost so many packets, of which so many were given up after a second each.
+fn lost_calls(answered: u64, given_up: u64, drops: u64) -> Given {
+    calls(&[(30, answered)]).with(|given| {
+        let record = &mut given.records[0];
+        record.initiator.transport = None;
+        record.initiator.lost = Some(given_up);
+        record.initiator.sent_units = 0;
+        record.elapsed_ns += given_up * SECOND;
+        record.span_ns = record.elapsed_ns;
+        let drops = [("lost on the link".to_owned(), drops)];
+        given
+            .port()
+            .for_each(|port| port.drops = drops.clone().into());
+    })
+}
+
+#[test]
+fn lost_calls_cost_the_time_until_they_are_given_up() {
+    // 46 s of 1450 x 30 ms and 46 x 1 s.
+    let found = lost_calls(1450, 46, 46).found();
+    let loss = found.iter().find(|finding| finding.kind == "link_loss");
+    let loss = loss.unwrap_or_else(|| panic!("{found:?}"));
+    assert!((loss.share - 46.0 / 89.5).abs() < 0.01, "{loss:?}");
+    assert!(
+        loss.evidence[0]
+            .what
+            .contains("46 calls were given up, each after 1.00 s, of 89.5 s"),
+        "{loss:?}"
+    );
+    // Of three that were lost one would not be noticed.
+    let few = lost_calls(1450, 1, 3).found();
+    assert!(
+        few.iter().all(|finding| finding.kind != "link_loss"),
+        "{few:?}"
+    );
+}

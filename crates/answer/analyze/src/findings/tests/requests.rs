@@ -1,7 +1,7 @@
 //! Requests of programs that are not ours: each cause planted alone in a table of what a trace tells, and found first.
 
 use super::*;
-use stackline_events::EventValue;
+use stackline_events::{EventValue, unit_ids};
 
 const PARTS: [&str; 11] = [
     "lookup",
@@ -33,6 +33,11 @@ struct Planted {
     unknown: Option<&'static str>,
     /// It has times although nothing answered it: the client gave up.
     gave_up: bool,
+    /// What it is called, where it is not `GET /`, and how often it goes there and back.
+    name: &'static str,
+    rounds: i64,
+    /// It has a connection of its own.
+    is_apart: bool,
 }
 
 impl Planted {
@@ -54,15 +59,22 @@ impl Planted {
 
 fn table(requests: &[Planted]) -> EventTable {
     let mut table = EventTable::default();
-    for (unit, one) in requests.iter().enumerate() {
-        let unit = EventValue::from(unit as i64);
+    for (number, one) in requests.iter().enumerate() {
+        let unit = EventValue::from(match one.is_apart {
+            true => unit_ids::unit(number as u32 + 1, 0),
+            false => number as i64,
+        });
         let at_ns = one.end_ms * MS;
         let call = [
             unit,
             "call".into(),
             one.protocol.into(),
             1.into(),
-            "GET /".into(),
+            if one.name.is_empty() {
+                "GET /".into()
+            } else {
+                one.name.into()
+            },
             one.status.into(),
         ];
         let ends = [
@@ -96,6 +108,7 @@ fn table(requests: &[Planted]) -> EventTable {
         let mut times = vec![unit, total.into()];
         times.extend(PARTS.map(|name| EventValue::from(part(name))));
         times.push((2 * MS).into());
+        times.push(one.rounds.max(1).into());
         table.push("REQUEST_TIME", one.client, at_ns, &times);
         let mut row = |keyword: &str, count: usize, values: &[(usize, i64)]| {
             if !values.is_empty() {
@@ -208,8 +221,9 @@ fn of_healthy_requests_nothing_is_alleged() {
 #[test]
 fn requests_that_wait_while_the_server_works_on_others_are_queued() {
     // Four come at once, each takes 20 ms, one after the other.
-    let one = |at: i64| {
-        Planted::of(
+    let one = |at: i64| Planted {
+        is_apart: true,
+        ..Planted::of(
             1000 + 20 * (at as u64 + 1),
             &[("there", 1), ("unread", 20 * at), ("work", 19), ("back", 0)],
         )
@@ -245,6 +259,7 @@ fn what_a_server_asks_others_is_their_time() {
         server: "c",
         end_ms: 1014 + 10 * at,
         parent: Some(0),
+        is_apart: true,
         ..Planted::of(0, &[("there", 5), ("back", 5)])
     };
     let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
@@ -370,6 +385,201 @@ fn costs_add_up_and_say_what_would_be_left() {
         found[0].evidence[1]
             .what
             .contains("100 ms instead of 400 ms"),
+        "{found:?}"
+    );
+}
+
+/// A statement of so many round trips of 10 ms, and nothing else.
+fn statement(trips: i64) -> Planted {
+    Planted {
+        protocol: "PostgreSQL",
+        name: "SELECT a FROM t WHERE b = ?",
+        status: "SELECT 1",
+        rounds: trips,
+        ..Planted::of(0, &[("there", 5 * trips), ("back", 5 * trips)])
+    }
+}
+
+/// Ten requests like this one, each right behind the one before.
+fn in_a_row(one: &Planted) -> Vec<Planted> {
+    let each: i64 = one.parts.iter().map(|(_, ms)| ms).sum();
+    let at = |number: u64| Planted {
+        end_ms: 1000 + number * each.unsigned_abs(),
+        ..one.clone()
+    };
+    (1..=10).map(at).collect()
+}
+
+#[test]
+fn round_trips_of_one_statement_are_named() {
+    let mut requests = ten(&statement(3));
+    requests.truncate(2);
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "request_round_trips");
+    assert!(
+        found[0]
+            .sentence
+            .contains("take 3 round trips each for SELECT a FROM t WHERE b = ?"),
+        "{}",
+        found[0].sentence
+    );
+    // Two of three round trips of 10 ms.
+    assert!(
+        (found[0].share - 20.0 / 30.0).abs() < 0.02,
+        "{}",
+        found[0].share
+    );
+    let control = ten(&statement(1));
+    assert_eq!(of_events(&table(&control[..2]))[0].kind, "healthy");
+}
+
+#[test]
+fn many_statements_of_several_round_trips_are_chatty() {
+    let requests = in_a_row(&statement(3));
+    let found = found(&requests);
+    assert_eq!(found[0].kind, "chatty_requests");
+    assert!(
+        found[0].sentence.contains("up to 10 requests a > b")
+            && found[0].sentence.contains("3 round trips"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(found.iter().all(|one| one.kind != "request_round_trips"));
+}
+
+#[test]
+fn a_statement_of_three_round_trips_is_no_queue_beside_one_of_one() {
+    let mut requests = ten(&statement(1));
+    requests.extend(
+        ten(&Planted {
+            end_ms: 0,
+            ..statement(3)
+        })
+        .into_iter()
+        .map(|one| Planted {
+            end_ms: one.end_ms + 10_000,
+            ..one
+        }),
+    );
+    let found = found(&requests);
+    assert!(
+        found.iter().all(|one| one.kind != "request_queue"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn errors_of_databases_and_caches_are_failures() {
+    for (protocol, status, words) in [
+        ("PostgreSQL", "ERROR 42P01", "no such table (3)"),
+        (
+            "MySQL",
+            "ERROR 1213 (40001)",
+            "another transaction was first (3)",
+        ),
+        ("RESP", "WRONGTYPE", "another kind of value (3)"),
+    ] {
+        let mut requests = ten(&Planted {
+            protocol,
+            status: "OK",
+            ..Planted::of(0, &[("work", 50)])
+        });
+        requests[2..5]
+            .iter_mut()
+            .for_each(|one| one.status = status);
+        let found = found(&requests);
+        assert_eq!(found[0].kind, "failed_requests", "{found:?}");
+        assert!(
+            found[0]
+                .sentence
+                .starts_with("3 of 10 requests a > b failed")
+                && found[0].sentence.contains(words),
+            "{}",
+            found[0].sentence
+        );
+    }
+    let nil = ten(&Planted {
+        protocol: "RESP",
+        status: "nil",
+        ..Planted::of(0, &[("work", 50)])
+    });
+    assert!(found(&nil).iter().all(|one| one.kind != "failed_requests"));
+}
+
+/// Redis is asked for one thing that takes 50 ms and fifteen that take 0.1 ms, all at once on one connection, then 100 ms later for
+/// one that takes 45 ms.
+fn pipeline(first_ms: i64) -> Vec<Planted> {
+    let one = |name: &'static str, begin: u64, end: u64| Planted {
+        protocol: "RESP",
+        status: "OK",
+        name,
+        ..Planted::of(end, &[("work", (end - begin) as i64)])
+    };
+    let first = 1000 + first_ms.unsigned_abs();
+    let mut all = vec![one("KEYS", 1000, first)];
+    all.extend((1..16).map(|at| one("GET k:1", 1000, first + at)));
+    all.push(one("SORT k:2", 2000, 2045));
+    all
+}
+
+#[test]
+fn what_is_pipelined_counts_the_time_in_which_any_is_under_way() {
+    let found = found(&pipeline(50));
+    // 65 ms for the pipeline and 45 ms for the last.
+    let takes = found.iter().find(|one| one.kind == "server_takes").unwrap();
+    assert!((takes.share - 1.0).abs() < 0.01, "{}", takes.share);
+    let all = takes.takes.as_ref().unwrap();
+    assert!((all.of_s - 0.110).abs() < 0.001, "{}", all.of_s);
+}
+
+#[test]
+fn the_slow_one_in_front_is_named() {
+    let slow = found(&pipeline(50));
+    let behind = slow
+        .iter()
+        .find(|one| one.kind == "request_behind_slow")
+        .unwrap();
+    assert!(
+        behind
+            .sentence
+            .starts_with("15 requests a > b wait behind KEYS on the same connection, 50.0 ms each"),
+        "{}",
+        behind.sentence
+    );
+    assert!(
+        (behind.share - 50.0 / 110.0).abs() < 0.01,
+        "{}",
+        behind.share
+    );
+    // Where all of them are alike, nobody is to blame.
+    assert!(
+        found(&pipeline(1))
+            .iter()
+            .all(|one| one.kind != "request_behind_slow")
+    );
+}
+
+#[test]
+fn a_broker_is_not_blamed_for_who_answers() {
+    let one = Planted {
+        protocol: "NATS",
+        name: "PUB orders.get",
+        status: "message",
+        // Its threads sleep between messages.
+        work: vec![(6, 50 * MS as i64)],
+        ..Planted::of(0, &[("there", 1), ("work", 50), ("back", 1)])
+    };
+    let found = found(&ten(&one));
+    assert_eq!(found[0].kind, "responder_takes");
+    assert!(
+        found[0].sentence.starts_with(
+            "whoever answers through httpd on b takes its time to answer PUB orders.get"
+        ),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        found.iter().all(|one| !one.kind.starts_with("server_")),
         "{found:?}"
     );
 }

@@ -3,11 +3,13 @@
 use super::super::script_testing::{
     DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
 };
+use super::messages::KEEP;
 use super::*;
 use crate::conversation::Dissector;
 use proptest::prelude::*;
+use stackline_redact::sql;
 
-fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
+pub(super) fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
     let whole = run_script(&mut Postgres::default(), script);
     for piece in [1, 2, 3, 7, 50] {
         assert_eq!(
@@ -20,7 +22,7 @@ fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
 }
 
 /// A connection after its login: what is found from exchange 1 on.
-fn after_login(script: DialogueScript<'_>) -> Vec<String> {
+pub(super) fn after_login(script: DialogueScript<'_>) -> Vec<String> {
     let (hello, ready) = (startup(), [message(b'R', &[0; 4]), READY.to_vec()].concat());
     let script: Vec<(char, &[u8])> = [('>', hello.as_slice()), ('<', ready.as_slice())]
         .into_iter()
@@ -30,14 +32,14 @@ fn after_login(script: DialogueScript<'_>) -> Vec<String> {
 }
 
 /// What exchanges are called and how they are answered.
-fn names(script: DialogueScript<'_>) -> Vec<String> {
+pub(super) fn names(script: DialogueScript<'_>) -> Vec<String> {
     after_login(script)
         .into_iter()
         .filter(|line| line.contains(" is ") || line.contains("void"))
         .collect()
 }
 
-fn message(mark: u8, body: &[u8]) -> Vec<u8> {
+pub(super) fn message(mark: u8, body: &[u8]) -> Vec<u8> {
     [&[mark][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
@@ -50,29 +52,29 @@ fn query(text: &str) -> Vec<u8> {
     message(b'Q', &[text.as_bytes(), b"\0"].concat())
 }
 
-fn parse(statement: &str, text: &str) -> Vec<u8> {
+pub(super) fn parse(statement: &str, text: &str) -> Vec<u8> {
     message(b'P', format!("{statement}\0{text}\0\0\0").as_bytes())
 }
 
-fn bind(statement: &str) -> Vec<u8> {
+pub(super) fn bind(statement: &str) -> Vec<u8> {
     message(b'B', format!("\0{statement}\0\0\0\0\0\0\0").as_bytes())
 }
 
-fn complete(tag: &str) -> Vec<u8> {
+pub(super) fn complete(tag: &str) -> Vec<u8> {
     message(b'C', &[tag.as_bytes(), b"\0"].concat())
 }
 
-fn error(code: &str) -> Vec<u8> {
+pub(super) fn error(code: &str) -> Vec<u8> {
     message(b'E', format!("SERROR\0VERROR\0C{code}\0Mno\0\0").as_bytes())
 }
 
-const READY: &[u8] = b"Z\0\0\0\x05I";
-const SYNC: &[u8] = b"S\0\0\0\x04";
-const FLUSH: &[u8] = b"H\0\0\0\x04";
-const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
+pub(super) const READY: &[u8] = b"Z\0\0\0\x05I";
+pub(super) const SYNC: &[u8] = b"S\0\0\0\x04";
+pub(super) const FLUSH: &[u8] = b"H\0\0\0\x04";
+pub(super) const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
 const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
-const PARSED: &[u8] = b"1\0\0\0\x04";
-const BOUND: &[u8] = b"2\0\0\0\x04";
+pub(super) const PARSED: &[u8] = b"1\0\0\0\x04";
+pub(super) const BOUND: &[u8] = b"2\0\0\0\x04";
 
 #[test]
 fn a_login_and_a_simple_query() {
@@ -282,10 +284,11 @@ fn what_follows_an_error_up_to_the_sync_is_skipped() {
         names(script),
         [
             "1 request is SELEC 1",
+            "1 request is PREPARE SELEC 1",
             "2 request is SELECT 2",
+            "2 request is PREPARE SELECT 2",
             "1 response is ERROR 42601",
             "2 void: the server skipped it",
-            "3 request is Sync",
             "3 response is OK",
             "4 request is empty query",
             "4 response is empty",

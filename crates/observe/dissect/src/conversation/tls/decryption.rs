@@ -254,6 +254,7 @@ impl Deciphered {
                 }
                 DissectorEvent::Named { .. }
                 | DissectorEvent::InTrace { .. }
+                | DissectorEvent::GoesOn { .. }
                 | DissectorEvent::Void { .. }
                 | DissectorEvent::LeftOut(..) => {}
             }

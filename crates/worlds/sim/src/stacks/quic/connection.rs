@@ -64,6 +64,9 @@ pub(crate) struct SimQuicEnd {
     inner: RefCell<SimQuicEndState>,
 }
 
+/// What hears nothing of something lost for so many round trips waits for a timer.
+const SILENT: f64 = 1.5;
+
 static LOST: Keyword = Keyword::new("QUIC_LOST");
 static INFO: Keyword = Keyword::new("QUIC_INFO");
 
@@ -284,14 +287,24 @@ impl SimQuicEndState {
         let Some(acknowledged) = self.flight.take() else {
             return;
         };
-        let held = match (acknowledged.starved, wants_room) {
-            (true, true) => self.blocked_by(),
-            _ => SenderHoldUp::Network,
+        let held = match (acknowledged.starved, acknowledged.starts) {
+            _ if acknowledged.recovers && self.is_silent(now) => SenderHoldUp::Timeout,
+            _ if acknowledged.recovers => SenderHoldUp::Recovery,
+            (true, _) if wants_room => self.blocked_by(),
+            (true, _) => SenderHoldUp::Network,
+            (false, true) => SenderHoldUp::SlowStart,
+            (false, false) => SenderHoldUp::CongestionWindow,
         };
         self.spent.book(held, now);
         if acknowledged.all && acknowledged.starved && !wants_room {
             self.spent.end();
         }
+    }
+
+    /// Whether nothing was heard for clearly longer than a round trip.
+    fn is_silent(&self, now: Instant) -> bool {
+        let trip_s = self.connection.stats().path.rtt.as_secs_f64();
+        self.spent.unbooked(now).seconds() > SILENT * trip_s
     }
 
     /// What keeps the application from handing over more: of the peer's credit the machine tells the peer when it is used
@@ -531,7 +544,7 @@ impl StreamEnd for Rc<SimQuicEnd> {
             receive_window_limited_s: seconds(inner.spent.by(SenderHoldUp::ReceiveWindow, now)),
             send_buffer_limited_s: seconds(inner.spent.by(SenderHoldUp::SendBuffer, now)),
             bytes_received: inner.received,
-            spent: None,
+            spent: Some(inner.spent.limits(now)),
             ..TransportRecord::default()
         }
     }

@@ -7,6 +7,7 @@ use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant as Moment;
 
@@ -17,6 +18,10 @@ pub(super) struct SimQuicFlight {
     /// Acknowledgements came since this was asked last, and before them nothing was left to send.
     acknowledged: AtomicBool,
     starved: AtomicBool,
+    /// The window still doubles in each round trip.
+    starts: AtomicBool,
+    /// When something was found to be lost, until what was sent since is acknowledged.
+    recovers: Mutex<Option<Moment>>,
 }
 
 /// An acknowledgement.
@@ -26,6 +31,10 @@ pub(super) struct Acknowledged {
     pub(super) starved: bool,
     /// Nothing is on its way any more.
     pub(super) all: bool,
+    /// The congestion window still doubled in each round trip.
+    pub(super) starts: bool,
+    /// What was lost was being sent again.
+    pub(super) recovers: bool,
 }
 
 impl SimQuicFlight {
@@ -36,7 +45,16 @@ impl SimQuicFlight {
         came.then(|| Acknowledged {
             starved: self.starved.load(Relaxed),
             all: self.bytes() == 0,
+            starts: self.starts.load(Relaxed),
+            recovers: self.recovery().is_some(),
         })
+    }
+
+    fn recovery(&self) -> std::sync::MutexGuard<'_, Option<Moment>> {
+        // A moment is whole, whoever panicked while writing it.
+        self.recovers
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Bytes on their way, as QUIC counts them: of whole packets.
@@ -89,6 +107,9 @@ impl Controller for WatchedQuicController {
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
+        let mut recovers = self.flight.recovery();
+        *recovers = recovers.filter(|since| sent <= *since);
+        drop(recovers);
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
@@ -100,6 +121,13 @@ impl Controller for WatchedQuicController {
         largest: Option<u64>,
     ) {
         self.flight.in_flight.store(in_flight, Relaxed);
+        let ControllerMetrics {
+            congestion_window,
+            ssthresh,
+            ..
+        } = self.inner.metrics();
+        let starts = ssthresh.is_some_and(|threshold| congestion_window < threshold);
+        self.flight.starts.store(starts, Relaxed);
         self.flight.starved.store(app_limited, Relaxed);
         self.flight.acknowledged.store(true, Relaxed);
         self.inner.on_end_acks(now, in_flight, app_limited, largest);
@@ -115,6 +143,7 @@ impl Controller for WatchedQuicController {
         self.flight
             .in_flight
             .store(self.flight.bytes().saturating_sub(lost_bytes), Relaxed);
+        *self.flight.recovery() = Some(now);
         self.inner
             .on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }

@@ -5,6 +5,8 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::failed_status::status_in_words;
+use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{REFUSED, SERVER_RESET, SILENT, TracedRequest};
 use crate::findings::requests::worst::format_client_server;
 use crate::statistics::to_f64;
@@ -28,7 +30,7 @@ fn find_failed<'l>(
         log.costs()
             .into_iter()
             .flat_map(|costs| &costs.requests)
-            .filter(|one| one.is_call)
+            .filter(|one| one.is_call || one.has_failed())
     };
     let failed: Vec<&TracedRequest> = calls().filter(|request| has_failed(request)).collect();
     let all = calls().count() as u64;
@@ -62,7 +64,11 @@ fn report_failures(
     sentence: String,
 ) -> Finding {
     let rows: Vec<u32> = failed.iter().map(|request| request.row).take(12).collect();
-    let names = count_words(failed.iter().map(|request| request.name.as_str()));
+    let general: Vec<String> = failed
+        .iter()
+        .map(|request| generalise_request(request))
+        .collect();
+    let names = count_words(general.iter().map(String::as_str));
     let share = to_f64(failed.len() as u64) / to_f64(all.max(1));
     let mut what = format!("{} of {all} requests", failed.len());
     if !names.is_empty() {
@@ -85,7 +91,11 @@ fn worst_place(failed: &[&TracedRequest]) -> String {
 /// Requests whose answers say that they failed.
 pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::has_failed)?;
-    let statuses = count_words(failed.iter().map(|request| request.status.as_str()));
+    let in_words: Vec<String> = failed
+        .iter()
+        .map(|request| status_in_words(&request.protocol, &request.status))
+        .collect();
+    let statuses = count_words(in_words.iter().map(String::as_str));
     let sentence = format!(
         "{} of {} {} failed: answered with {statuses}",
         failed.len(),

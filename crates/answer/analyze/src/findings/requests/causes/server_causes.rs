@@ -4,7 +4,8 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::costs::RequestCause;
-use crate::findings::requests::named::generalise_name;
+use crate::findings::requests::general_names::generalise_request;
+use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
     SERVER_LEAST, WAIT_LEAST, Worst, find_worst_place, report_request_cause,
 };
@@ -74,17 +75,14 @@ fn of_server(
 const NAMED: f64 = 0.8;
 
 /// What the requests that cost most ask for, where most of that is of one name.
-fn slowest_name(worst: &Worst<'_>) -> Option<String> {
-    let names: BTreeMap<u32, &str> = worst
-        .costs
-        .requests
-        .iter()
-        .map(|request| (request.row, request.name.as_str()))
-        .collect();
+pub(super) fn slowest_name(worst: &Worst<'_>) -> Option<String> {
+    let requests = worst.costs.requests.iter();
+    let by_row: BTreeMap<u32, &TracedRequest> =
+        requests.map(|request| (request.row, request)).collect();
     let mut by_name: BTreeMap<String, i64> = BTreeMap::new();
     for (ns, row) in &worst.cost.rows {
-        let name = names.get(row).copied().unwrap_or_default();
-        *by_name.entry(generalise_name(name)).or_default() += ns;
+        let name = by_row.get(row).copied().map(generalise_request);
+        *by_name.entry(name.unwrap_or_default()).or_default() += ns;
     }
     let all: i64 = by_name.values().sum();
     let (name, ns) = by_name.into_iter().max_by_key(|(_, ns)| *ns)?;

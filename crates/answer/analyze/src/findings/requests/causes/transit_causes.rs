@@ -5,13 +5,16 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::causes::server_causes::slowest_name;
 use crate::findings::requests::costs::{LARGE, RequestCause, RequestCosts};
 use crate::findings::requests::network::{ContendedQueue, Drops, Slowest};
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
-    WAY_LEAST, Worst, find_worst_place, format_client_server, report_request_cause,
+    WAY_LEAST, Worst, find_worst_further_trips, find_worst_place, format_client_server,
+    report_request_cause,
 };
 use stackline_core::units;
+use std::collections::BTreeSet;
 
 /// Times of the way within a host below this, a request, are not worth a finding, ns.
 const WITHIN_LEAST: f64 = 1e7;
@@ -154,17 +157,64 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     if in_a_row < least || worst.share < 0.3 {
         return None;
     }
+    let trips = usual_round_trips(&worst);
+    let trips_each = match trips {
+        1 => String::new(),
+        trips => format!(", {trips} round trips"),
+    };
     let sentence = format!(
-        "up to {in_a_row} requests {} go one after the other, each waits {} for its way: {} of the time",
+        "up to {in_a_row} requests {} go one after the other, each waits {} for its way{trips_each}: {} of the time",
         worst.place,
         format_ns(worst.each()),
         percent(worst.share)
     );
     let confidence = if worst.cost.nested > 0 { 0.9 } else { 0.8 };
     let found = report_request_cause(kind, log, &worst, confidence, sentence);
-    Some(found.attempt(format!(
-        "ask for all in one request, or do not wait for each answer: {in_a_row} round trips become one"
-    )))
+    let found = found.attempt(format!(
+        "ask for all in one request, or do not wait for each answer: {} round trips become one",
+        in_a_row * trips
+    ));
+    Some(if trips > 1 {
+        found.attempt(ONE_TRIP)
+    } else {
+        found
+    })
+}
+
+/// What makes one round trip of several.
+const ONE_TRIP: &str = "let the driver send all of a statement at once, or prepare it once and keep it: one round trip each";
+
+/// How many round trips most of the requests take that have most of a cost.
+fn usual_round_trips(worst: &Worst<'_>) -> u64 {
+    let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
+    let mut trips: Vec<i64> = worst
+        .costs
+        .requests
+        .iter()
+        .filter(|request| rows.contains(&request.row))
+        .filter_map(|request| request.times)
+        .map(|times| times.trips())
+        .collect();
+    trips.sort_unstable();
+    trips
+        .get(trips.len() / 2)
+        .map_or(1, |trips| trips.unsigned_abs())
+}
+
+/// Requests that go there and back several times, where it is not that many follow each other.
+pub(crate) fn round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_further_trips(log)?;
+    if chatty(kind, log).is_some() {
+        return None;
+    }
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
+    let sentence = format!(
+        "requests {} take {} round trips each{which}, and wait in those behind the first for {}",
+        worst.place,
+        usual_round_trips(&worst),
+        worst.time_in_words()
+    );
+    Some(report_request_cause(kind, log, &worst, 0.9, sentence).attempt(ONE_TRIP))
 }
 
 /// From this distance on, few round trips in a row are felt, ns.
@@ -216,7 +266,8 @@ fn longest_row(costs: &RequestCosts, place: &str) -> u64 {
         let gap = request.begin_ns() as i64 - before.end_ns as i64;
         let way = request.times.map_or(0, |times| {
             let unseen = times.round_trip.filter(|_| times.is_of_client);
-            times.there + times.back + times.connect + unseen.unwrap_or(0)
+            let unseen = unseen.unwrap_or(0).saturating_mul(times.trips());
+            times.there + times.back + times.connect + unseen
         });
         let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
         row = if follows { row + 1 } else { 0 };

@@ -1,0 +1,75 @@
+//! Whether the ends of a pair shared a core. A call between two cores wakes the other one, which may take longer than all the
+//! rest of it, so figures of unlike placement differ by that too.
+
+use crate::groups::{GroupRun, SummaryGroup};
+use crate::machines::on_one;
+use stackline_core::plan::{Plan, World};
+use stackline_core::run_record::RunRecord;
+
+/// On which cores of one machine both ends of a part's first pair were, over all counted runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoreSharing {
+    /// On one and the same.
+    OneCore,
+    /// On two.
+    CoreEach,
+    /// Sometimes so and sometimes so.
+    Changing,
+}
+
+impl CoreSharing {
+    /// What is said of ends that shared cores so.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::OneCore => "both ends on one core",
+            Self::CoreEach => "a core for each end",
+            Self::Changing => "ends on one core at times, on two at others",
+        }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::OneCore, Self::OneCore) => Self::OneCore,
+            (Self::CoreEach, Self::CoreEach) => Self::CoreEach,
+            _ => Self::Changing,
+        }
+    }
+}
+
+/// How the ends of these parts shared cores; `None` where a network is between them, or no run says it.
+pub(crate) fn core_sharing(
+    plan: &Plan,
+    world: World,
+    group: &SummaryGroup<'_>,
+    runs: &[GroupRun<'_>],
+) -> Option<CoreSharing> {
+    if world != World::Live || !group.parts.iter().all(|part| on_one(plan, part)) {
+        return None;
+    }
+    let records = runs.iter().flat_map(|run| &run.records);
+    records
+        .filter_map(|record| of_record(record))
+        .reduce(CoreSharing::and)
+}
+
+fn of_record(record: &RunRecord) -> Option<CoreSharing> {
+    let ((a, b, _), (c, d, _)) = record.initiator.cpu.zip(record.responder.cpu)?;
+    Some(match (a == c, b == d) {
+        (true, true) => CoreSharing::OneCore,
+        (false, false) => CoreSharing::CoreEach,
+        _ => CoreSharing::Changing,
+    })
+}
+
+/// What is said of two that shared cores in different ways: of rows whose ratio is that of the placement too.
+pub(crate) fn unlike_placement(a: Option<CoreSharing>, b: Option<CoreSharing>) -> Option<String> {
+    let (a, b) = (a?, b?);
+    (a != b || a == CoreSharing::Changing).then(|| {
+        format!(
+            "unlike placement: A had {}, B {}, which changes a time as much as a stack does",
+            a.words(),
+            b.words()
+        )
+    })
+}

@@ -1,0 +1,72 @@
+//! Packets that overtake one another: what only came late is taken for lost, is sent again for nothing, and slows its sender down.
+
+use crate::findings::change::PlanChange;
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::account::PartTimeShares;
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::needless_resends::NeedlessResends;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "reordering",
+    meaning: "packets overtake one another on a named link, and what was not lost is sent again",
+    find: &[Find::Measurement(find)],
+};
+
+/// What was resent for nothing is counted; what it cost is estimated.
+const SURE: f64 = 0.8;
+
+fn find(context: &FindingContext<'_>) -> Option<Finding> {
+    let resends = context.needless_resends.as_ref()?;
+    let measurement = &context.measurement;
+    let port = &measurement.ports[resends.port];
+    let share = cost(context, resends);
+    if share < LEAST {
+        return None;
+    }
+    let sentence = format!(
+        "packets overtake one another on the link {}, and of {} that were sent again {} had not been lost: that costs {} of the time",
+        port.name,
+        resends.again,
+        resends.needless,
+        percent(share)
+    );
+    let figure = format!(
+        "{} packets sent again, {} dropped; {}",
+        resends.again,
+        resends.again - resends.needless,
+        context.losses.basis
+    );
+    Some(
+        KIND.finding(context, share, SURE, sentence)
+            .because(measurement.figure(figure))
+            .attempt_by(
+                format!(
+                    "keep packets in order on the link {}: one path, one queue",
+                    port.name
+                ),
+                PlanChange::InOrder(port.hop.ends.clone()),
+            ),
+    )
+}
+
+/// The share of the time that resending for nothing costs: its part of what senders say that losses take, else of what neither the
+/// path nor a window takes, of calls of what waits for it.
+fn cost(context: &FindingContext<'_>, resends: &NeedlessResends) -> f64 {
+    let measurement = &context.measurement;
+    let accounts = measurement.parts.iter().map(|part| context.account(part));
+    let reported: Option<Vec<&PartTimeShares>> = accounts.collect();
+    let whole = if reported.is_some() {
+        measurement.over_parts(|part| context.account(part).map_or(0.0, PartTimeShares::lost))
+    } else if measurement.has_calls_or_connects() {
+        context.losses.stalled
+    } else {
+        let kept = measurement.over_parts(|part| {
+            let limits = part.limits().unwrap_or_default();
+            limits.receive_window + limits.send_buffer
+        });
+        let full = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
+        (1.0 - full - context.outages.share).max(0.0) * (1.0 - kept.min(1.0))
+    };
+    whole * resends.part()
+}

@@ -1,0 +1,33 @@
+//! Causes behind a broker: who answers the requests that it hands on takes the time.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::Finding;
+use crate::findings::kind::FindingKind;
+use crate::findings::requests::causes::server_causes::slowest_name;
+use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::worst::{SERVER_LEAST, find_worst_place, report_request_cause};
+
+pub(crate) fn responder_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::Responder, SERVER_LEAST)?;
+    let is_seen = worst.costs.requests.iter().any(|request| {
+        let responder = request.responder.as_ref();
+        responder.is_some_and(|who| who.name == worst.place && who.is_seen)
+    });
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" {name}"));
+    let sentence = format!(
+        "{} takes its time to answer{which}: {}",
+        worst.place,
+        worst.time_in_words()
+    );
+    let (confidence, attempt) = match is_seen {
+        true => (
+            0.9,
+            "see what it does for each message; several listeners of one queue group share the work",
+        ),
+        false => (
+            0.75,
+            "trace who listens on the subject as well: what its threads wait for shows it",
+        ),
+    };
+    Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))
+}

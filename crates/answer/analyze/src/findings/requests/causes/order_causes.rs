@@ -1,0 +1,64 @@
+//! Causes of the order of answers: requests that wait for a slow one before them on their connection.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::{Finding, LEAST, counted, percent};
+use crate::findings::kind::FindingKind;
+use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::general_names::generalise_request;
+use crate::findings::requests::in_order::RequestWait;
+use crate::findings::requests::worst::{SERVER_LEAST, format_client_server};
+use crate::statistics::to_f64;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A request waits for a slow one where it would itself take a part of that, at most.
+const QUICK: i64 = 4;
+/// From so many on they are worth a word.
+const SEVERAL: usize = 3;
+
+pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let costs = log.costs()?;
+    let requests = &costs.requests;
+    let own_ns = |at: usize| {
+        let own = requests[at].own_times.or(requests[at].times);
+        own.map_or(0, |times| times.total.max(0))
+    };
+    let is_slow = |wait: &&RequestWait| {
+        wait.ns as f64 >= SERVER_LEAST && own_ns(wait.waits) <= own_ns(wait.front) / QUICK
+    };
+    let mut by_front: BTreeMap<(String, String), Vec<&RequestWait>> = BTreeMap::new();
+    for wait in costs.waits.iter().filter(is_slow) {
+        let front = &requests[wait.front];
+        let key = (format_client_server(front), generalise_request(front));
+        by_front.entry(key).or_default().push(wait);
+    }
+    let sum = |waits: &[&RequestWait]| waits.iter().map(|wait| wait.ns).sum::<i64>();
+    let ((place, name), waits) = by_front.into_iter().max_by_key(|(_, waits)| sum(waits))?;
+    // While others wait for them, they have their connections: no more than that is gained.
+    let fronts: BTreeSet<usize> = waits.iter().map(|wait| wait.front).collect();
+    let held_ns: i64 = fronts.iter().map(|front| own_ns(*front)).sum();
+    let share = (held_ns as f64 / costs.total_ns.max(1) as f64).min(1.0);
+    if share < LEAST || waits.len() < SEVERAL {
+        return None;
+    }
+    let slow = if name.is_empty() { "a slow one" } else { &name };
+    let sentence = format!(
+        "{} {place} wait behind {slow} on the same connection, {} each: answers come in the order of requests ({} of the time)",
+        counted(waits.len() as u64, "request"),
+        format_ns(sum(&waits) as f64 / to_f64(waits.len() as u64)),
+        percent(share)
+    );
+    let rows: Vec<u32> = fronts
+        .iter()
+        .map(|front| requests[*front].row)
+        .take(12)
+        .collect();
+    let what = format!(
+        "{} before others",
+        counted(fronts.len() as u64, "slow request")
+    );
+    Some(
+        kind.of_run(share, 0.75, sentence)
+            .because(log.evidence(what, &rows))
+            .attempt("ask for what takes long on a connection of its own, or let several connections share the requests"),
+    )
+}

@@ -1,0 +1,162 @@
+//! Which answers say that a request failed, by protocol, and in words what their codes mean.
+
+/// Protocols of which an answer that is an error is a failure.
+const ERRORS_FAIL: [&str; 9] = [
+    "AMQP",
+    "Kafka",
+    "MQTT",
+    "MongoDB",
+    "MySQL",
+    "NATS",
+    "PostgreSQL",
+    "SOCKS",
+    "memcached",
+];
+/// How errors of these begin.
+const ERRORS: [&str; 3] = ["ERROR", "FATAL", "PANIC"];
+/// First words of errors of Redis that are failures. Those by which a client learns where to ask, or that a script is not there yet, or
+/// a group is, are answers.
+const REDIS: &str = " BUSY BUSYKEY CLUSTERDOWN CROSSSLOT DENIED ERR ERROR EXECABORT INPROG IOERR LOADING MASTERDOWN MISCONF \
+    NOADDR NOAUTH NOGOODSLAVE NOGROUP NOMASTERLINK NOPERM NOPROTO NOQUORUM NOREPLICAS NOSUB NOTBUSY NOTREADY OOM READONLY STALE \
+    SYNTAX TRYAGAIN UNKILLABLE WRONGPASS WRONGTYPE ";
+
+/// Codes and what they mean: SQLSTATE (PostgreSQL, appendix A; of MySQL in brackets) whole or by its class, first words of Redis.
+const WORDS: &[(&str, &str)] = &[
+    ("08", "no connection"),
+    ("22", "a value that does not fit"),
+    ("23502", "a value is missing"),
+    ("23503", "what it refers to is not there, or is referred to"),
+    ("23505", "it is there already"),
+    ("23", "against a constraint"),
+    ("25P02", "its transaction has failed before"),
+    ("28", "the login is refused"),
+    ("40001", "another transaction was first"),
+    ("40P01", "deadlock"),
+    ("40", "its transaction was rolled back"),
+    ("42501", "not permitted"),
+    ("42601", "syntax"),
+    ("42703", "no such column"),
+    ("42P01", "no such table"),
+    ("42S02", "no such table"),
+    ("42S22", "no such column"),
+    ("42", "syntax or names"),
+    ("53300", "too many connections"),
+    ("53", "out of memory, disk or connections"),
+    ("55P03", "a lock was not to be had"),
+    ("57014", "cancelled, or out of time"),
+    ("57", "the server was shut down"),
+    ("CLUSTERDOWN", "the cluster is not whole"),
+    ("LOADING", "it reads its data"),
+    ("MISCONF", "it cannot write to its disk"),
+    ("NOAUTH", "no login"),
+    ("NOPERM", "not permitted"),
+    ("OOM", "out of memory"),
+    ("READONLY", "a replica takes no writes"),
+    ("WRONGPASS", "the login is refused"),
+    ("WRONGTYPE", "the key holds another kind of value"),
+];
+
+/// Whether the answer of a protocol says that its request failed: HTTP from 400 on, gRPC but 0, errors of databases, brokers and
+/// caches. Nothing found is no error.
+#[must_use]
+pub fn is_failure_status(protocol: &str, status: &str) -> bool {
+    let is_http = protocol.starts_with("HTTP")
+        && status.len() == 3
+        && (status.starts_with('4') || status.starts_with('5'));
+    let is_grpc = status
+        .strip_prefix("grpc-status ")
+        .is_some_and(|code| !code.starts_with('0'));
+    let is_error =
+        ERRORS_FAIL.contains(&protocol) && ERRORS.iter().any(|word| status.starts_with(word));
+    let is_redis = protocol == "RESP" && REDIS.split(' ').any(|word| word == status);
+    is_http || is_grpc || is_error || (is_redis && !status.is_empty())
+}
+
+/// A status with what it means, where that is known: `ERROR 42P01, no such table`.
+pub(crate) fn status_in_words(protocol: &str, status: &str) -> String {
+    let code = match protocol {
+        "PostgreSQL" => status.rsplit(' ').next(),
+        "MySQL" => status
+            .split_once('(')
+            .and_then(|(_, code)| code.strip_suffix(')')),
+        "RESP" => Some(status),
+        _ => None,
+    };
+    let is_meant = |known: &str, code: &str| match protocol {
+        "RESP" => known == code,
+        _ => code.starts_with(known) && known.starts_with(|first: char| first.is_ascii_digit()),
+    };
+    let words = code.and_then(|code| {
+        let mut known = WORDS.iter().filter(|(known, _)| is_meant(known, code));
+        known.next().map(|(_, words)| *words)
+    });
+    words.map_or_else(|| status.to_owned(), |words| format!("{status}, {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_failures_and_nothing_found_is_none() {
+        for (protocol, status) in [
+            ("HTTP/1.1", "404"),
+            ("HTTP/2", "503"),
+            ("gRPC", "grpc-status 14"),
+            ("PostgreSQL", "ERROR 42P01"),
+            ("PostgreSQL", "FATAL 53300"),
+            ("MySQL", "ERROR 1146 (42S02)"),
+            ("RESP", "ERR"),
+            ("RESP", "WRONGTYPE"),
+            ("RESP", "ERROR"),
+            ("memcached", "ERROR"),
+        ] {
+            assert!(is_failure_status(protocol, status), "{protocol} {status}");
+        }
+        for (protocol, status) in [
+            ("HTTP/1.1", "302"),
+            ("gRPC", "grpc-status 0"),
+            ("PostgreSQL", "SELECT 0"),
+            ("PostgreSQL", "OK"),
+            ("MySQL", "0 rows"),
+            ("RESP", "nil"),
+            ("RESP", "OK"),
+            ("RESP", ""),
+            ("RESP", "MOVED"),
+            ("RESP", "NOSCRIPT"),
+            ("memcached", "miss"),
+            ("by turns", "ERROR"),
+        ] {
+            assert!(!is_failure_status(protocol, status), "{protocol} {status}");
+        }
+    }
+
+    #[test]
+    fn codes_are_said_in_words() {
+        for (protocol, status, words) in [
+            ("PostgreSQL", "ERROR 42P01", "ERROR 42P01, no such table"),
+            (
+                "PostgreSQL",
+                "ERROR 23514",
+                "ERROR 23514, against a constraint",
+            ),
+            (
+                "PostgreSQL",
+                "FATAL 28P01",
+                "FATAL 28P01, the login is refused",
+            ),
+            ("PostgreSQL", "ERROR XX000", "ERROR XX000"),
+            (
+                "MySQL",
+                "ERROR 1146 (42S02)",
+                "ERROR 1146 (42S02), no such table",
+            ),
+            ("MySQL", "ERROR 1234", "ERROR 1234"),
+            ("RESP", "OOM", "OOM, out of memory"),
+            ("RESP", "ERR", "ERR"),
+            ("HTTP/1.1", "404", "404"),
+        ] {
+            assert_eq!(status_in_words(protocol, status), words);
+        }
+    }
+}

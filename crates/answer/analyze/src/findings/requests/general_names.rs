@@ -1,0 +1,150 @@
+//! Names of requests without what each has of its own: numbers, UUIDs and digests in a path are `:id`, in a key of a cache `*`.
+
+use crate::findings::requests::request::TracedRequest;
+
+/// Protocols whose requests are a command and a key.
+const OF_KEYS: [&str; 2] = ["RESP", "memcached"];
+/// What stands between the parts of a key, and within a part.
+const BETWEEN: [char; 6] = [':', '/', '|', ',', '{', '}'];
+const WITHIN: [char; 2] = ['.', '-'];
+/// What a part is that was left out, as it may be a token or somebody's.
+const LEFT_OUT: &str = "…";
+
+/// What a request of a protocol is called together with others of its kind.
+#[must_use]
+pub fn generalise_request_name(protocol: &str, name: &str) -> String {
+    if OF_KEYS.contains(&protocol) {
+        generalise_command(name)
+    } else {
+        generalise_name(name)
+    }
+}
+
+/// The same of a request.
+pub(crate) fn generalise_request(request: &TracedRequest) -> String {
+    generalise_request_name(&request.protocol, &request.name)
+}
+
+/// A name with `:id` for each part of its path that is a number, a UUID or a digest.
+fn generalise_name(name: &str) -> String {
+    let Some((method, path)) = name
+        .split_once(' ')
+        .filter(|(_, path)| path.starts_with('/'))
+    else {
+        return name.to_owned();
+    };
+    let parts = path.split('/').map(|part| {
+        let (own, rest) = part.split_at(part.find(['?', ' ', ';']).unwrap_or(part.len()));
+        if is_id(own) {
+            format!(":id{rest}")
+        } else {
+            part.to_owned()
+        }
+    });
+    format!("{method} {}", parts.collect::<Vec<_>>().join("/"))
+}
+
+fn is_id(part: &str) -> bool {
+    let digits = part.bytes().filter(u8::is_ascii_digit).count();
+    let is_hex = part
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    !part.is_empty() && (digits == part.len() || (is_hex && part.len() >= 8 && digits > 0))
+}
+
+/// A command of a cache: its key is the last word, but for what says that it waits.
+fn generalise_command(name: &str) -> String {
+    let (command, waits) = name
+        .find(", blocking")
+        .map_or((name, ""), |at| name.split_at(at));
+    match command.rsplit_once(' ') {
+        Some((verb, key)) => format!("{verb} {}{waits}", generalise_key(key)),
+        None => name.to_owned(),
+    }
+}
+
+/// A key with `*` for each part that is of one thing alone; the last part may end with its number.
+fn generalise_key(key: &str) -> String {
+    let mut out = String::new();
+    let mut parts = key.split_inclusive(BETWEEN).peekable();
+    while let Some(part) = parts.next() {
+        let own = part.trim_end_matches(BETWEEN);
+        if is_of_one(own) {
+            out.push('*');
+        } else {
+            let is_last = parts.peek().is_none();
+            let mut words = own.split_inclusive(WITHIN).peekable();
+            while let Some(word) = words.next() {
+                generalise_word(word, is_last && words.peek().is_none(), &mut out);
+            }
+        }
+        out.push_str(&part[own.len()..]);
+    }
+    out
+}
+
+fn generalise_word(word: &str, is_last: bool, out: &mut String) {
+    let own = word.trim_end_matches(WITHIN);
+    let name = own.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    match () {
+        () if is_of_one(own) => out.push('*'),
+        () if is_last && name.len() < own.len() => {
+            out.push_str(name);
+            out.push('*');
+        }
+        () => out.push_str(own),
+    }
+    out.push_str(&word[own.len()..]);
+}
+
+fn is_of_one(part: &str) -> bool {
+    part == LEFT_OUT || is_id(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_of_one_request_alone_counts_as_one() {
+        for (name, template) in [
+            ("GET /item/17", "GET /item/:id"),
+            ("GET /item/17/parts?q=…", "GET /item/:id/parts?q=…"),
+            ("GET /u/123e4567-e89b-12d3-a456-426614174000", "GET /u/:id"),
+            ("GET /deadbeef01", "GET /:id"),
+            ("GET /decade/cafe", "GET /decade/cafe"),
+            ("GET /v1/17?x", "GET /v1/:id?x"),
+            (
+                "SELECT … FROM t WHERE id = ?",
+                "SELECT … FROM t WHERE id = ?",
+            ),
+        ] {
+            assert_eq!(generalise_name(name), template, "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_of_one_kind_are_one_name() {
+        for (name, template) in [
+            ("SET k:0", "SET k:*"),
+            ("SET k:17", "SET k:*"),
+            ("SET k:…", "SET k:*"),
+            ("GET user:7:name", "GET user:*:name"),
+            (
+                "HGET session:550e8400-e29b-41d4-a716-446655440000",
+                "HGET session:*",
+            ),
+            ("GET page17", "GET page*"),
+            ("GET v1:config", "GET v1:config"),
+            ("INCR hits", "INCR hits"),
+            ("PING", "PING"),
+            ("BLPOP queue:3, blocking", "BLPOP queue:*, blocking"),
+            ("CONFIG GET", "CONFIG GET"),
+            ("get a/17/b", "get a/*/b"),
+            ("OBJECT ENCODING k:1", "OBJECT ENCODING k:*"),
+            ("GET 42", "GET *"),
+        ] {
+            assert_eq!(generalise_command(name), template, "{name}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! One account of a sender's time over all its connections: what is found of small simulated specifications, beside what taking the cause
+//! out of the text saves.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use stackline_analyze::findings::Finding;
+use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS};
+use stackline_core::plan::World;
+use stackline_runner::spec_source::SpecSource;
+use stackline_runs::{RunDirectory, RunFileAccess};
+use stackline_spec::Overrides;
+use stackline_whatif::advice;
+use stackline_whatif::simulated_runs::SimulationBudget;
+use stackline_whatif::unattended_runs::{UnattendedOptions, make_unattended_runs};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+/// A call on a connection of its own, the same on one that is kept, and units there and back.
+const PROCEDURES: &str = "
+procedure fetch {
+    initiator { StartMeasurement; repeat count { ConnectRequest; RPCCall; DisconnectRequest; } StopMeasurement; }
+    responder { repeat count { AwaitConnectIndication; RPCAwaitCallInd; RPCReturn; AwaitDisconnectIndication; } }
+}
+procedure upload {
+    initiator { StartMeasurement;
+        repeat count { ConnectRequest; StartBulkPut; DataRequest(unit); StopBulkPut; DisconnectRequest; } StopMeasurement; }
+    responder { repeat count { AwaitConnectIndication; AwaitStartBulkPut; AwaitDataIndication(unit); AwaitStopBulkPut;
+        AwaitDisconnectIndication; } }
+}
+procedure turns(service) {
+    initiator { ConnectRequest; StartMeasurement; repeat count { DataRequest(unit); AwaitDataIndication(reply); }
+        StopMeasurement; DisconnectRequest; }
+    responder { AwaitConnectIndication; repeat count { AwaitDataIndication(unit); Delay(service); DataRequest(reply); }
+        AwaitDisconnectIndication; }
+}
+procedure slow_put(service) {
+    initiator { ConnectRequest; StartMeasurement; StartBulkPut; repeat count { DataRequest(unit); } StopBulkPut; StopMeasurement;
+        DisconnectRequest; }
+    responder { AwaitConnectIndication; AwaitStartBulkPut; repeat count { AwaitDataIndication(unit); Delay(service); } AwaitStopBulkPut;
+        AwaitDisconnectIndication; }
+}
+";
+
+/// What was found, and how long the measured part took, s.
+struct Diagnosed {
+    findings: Vec<Finding>,
+    elapsed_s: f64,
+}
+
+impl Diagnosed {
+    /// Of a measurement over one link of that rate, delay and whatever else.
+    fn of(link: &str, measurement: &str) -> Self {
+        let text = format!(
+            "{PROCEDURES} network n {{ host a, b; link a - b {link}; }} 1 from a to b {measurement} across n;"
+        );
+        let source = SpecSource::made("case", text);
+        let plan = source
+            .plan_in(World::Simulated, Overrides::default())
+            .unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let access = RunFileAccess::default();
+        let directory =
+            RunDirectory::create(scratch.path(), "case", SystemTime::now(), access).unwrap();
+        let path = directory.path().to_owned();
+        let never = Arc::new(AtomicBool::new(false));
+        let options = UnattendedOptions {
+            trace: true,
+            capture: Vec::new(),
+            ended: &never,
+            signalled: &never,
+            warn: |words| println!("{words}"),
+        };
+        let records = make_unattended_runs(&plan, directory, options).unwrap();
+        let loaded = LoadedRun::open(&path, MOST_EVENTS).unwrap();
+        let elapsed_s = records
+            .iter()
+            .map(|record| record.elapsed_ns as f64 / 1e9)
+            .sum();
+        let diagnosed = Self {
+            findings: advice::findings(&loaded, SimulationBudget::patience()),
+            elapsed_s,
+        };
+        let sum: f64 = diagnosed.findings.iter().map(|one| one.share).sum();
+        assert!(sum <= 1.0 + 1e-9, "{link}, {measurement}: {sum}");
+        diagnosed
+    }
+
+    fn kinds(&self) -> Vec<&str> {
+        self.findings.iter().map(|one| one.kind).collect()
+    }
+
+    #[track_caller]
+    fn get(&self, kind: &str) -> &Finding {
+        let found = self.findings.iter().find(|one| one.kind == kind);
+        found.unwrap_or_else(|| panic!("no {kind} among {:?}", self.kinds()))
+    }
+
+    /// The share that taking something away saves.
+    fn saved_by(&self, without: &Self) -> f64 {
+        1.0 - without.elapsed_s / self.elapsed_s
+    }
+}
+
+#[track_caller]
+fn is_near(value: f64, wanted: f64, by: f64) {
+    assert!((value - wanted).abs() <= by, "{value} instead of {wanted}");
+}
+
+/// A connection takes one round trip, a call another, and each round trip of slow start one more.
+#[test]
+fn a_connection_for_each_call_is_named_with_what_each_begins_with() {
+    let link = "200 Mbit/s 22.5 ms";
+    let found = Diagnosed::of(link, "fetch 300, 90 kB*20 over tcp");
+    assert_eq!(
+        found.kinds(),
+        ["connection_per_call", "slow_start", "serial_round_trips"]
+    );
+    let all = found.findings.iter().map(|one| one.share).sum::<f64>();
+    assert!(all > 0.93 && found.findings.iter().all(|one| one.confidence >= 0.9));
+    is_near(found.get("connection_per_call").share, 0.25, 0.01);
+    is_near(found.get("slow_start").share, 0.49, 0.03);
+    let kept = Diagnosed::of(link, "request_response 300, 90 kB*20 over tcp");
+    let saves = found.get("connection_per_call").saves.unwrap();
+    is_near(saves, found.saved_by(&kept), 0.02);
+}
+
+#[test]
+fn three_more_that_connect_each_time() {
+    let small = Diagnosed::of("100 Mbit/s 20 ms", "fetch 200, 200*30 over tcp");
+    assert_eq!(small.kinds(), ["connection_per_call", "serial_round_trips"]);
+    is_near(small.get("connection_per_call").share, 0.5, 0.01);
+    let upload = Diagnosed::of("100 Mbit/s 20 ms", "upload 200 kB*10 over tcp");
+    assert_eq!(upload.kinds()[..2], ["connection_per_call", "slow_start"]);
+    let quic = Diagnosed::of("100 Mbit/s 20 ms", "fetch 200, 60 kB*10 over quic");
+    assert_eq!(
+        quic.kinds(),
+        ["connection_per_call", "slow_start", "serial_round_trips"]
+    );
+    let wide = Diagnosed::of(
+        "100 Mbit/s 20 ms",
+        "fetch 200, 60 kB*10 over quic(initial_window = 120000)",
+    );
+    let saves = quic.get("slow_start").saves.unwrap();
+    is_near(saves, 1.0 - wide.elapsed_s / quic.elapsed_s, 0.15);
+}
+
+/// The writer hands all over at once, and its data leaves by and by.
+#[test]
+fn a_send_buffer_that_holds_everything_hides_no_slow_start() {
+    let share = |buffer: &str| {
+        let found = Diagnosed::of(
+            "300 Mbit/s 40 ms",
+            &format!("bulk_get 50 kB*10 over tcp{buffer}"),
+        );
+        assert_eq!(found.kinds(), ["slow_start"], "{buffer}");
+        found.get("slow_start").share
+    };
+    let usual = share("");
+    for buffer in ["512 KiB", "1 MiB", "4 MiB"] {
+        is_near(share(&format!("(send_buffer = {buffer})")), usual, 0.25);
+    }
+    let large = Diagnosed::of(
+        "300 Mbit/s 22.5 ms",
+        "request_response 300, 90 kB*1 over quic",
+    );
+    assert_eq!(large.kinds(), ["slow_start"]);
+    let wide = Diagnosed::of(
+        "300 Mbit/s 22.5 ms",
+        "request_response 300, 90 kB*1 over quic(initial_window = 150000)",
+    );
+    let found = large.get("slow_start");
+    // A wide first window is paced over a part of the round trip.
+    is_near(found.share, large.saved_by(&wide), 0.12);
+    assert!(found.confidence >= 0.9);
+}
+
+#[test]
+fn units_there_and_back_wait_for_distance_and_for_who_answers() {
+    for stack in ["tcp", "quic"] {
+        let idle = Diagnosed::of(
+            "300 Mbit/s 15 ms",
+            &format!("turns 900, 900*50 over {stack}"),
+        );
+        assert_eq!(idle.kinds(), ["serial_round_trips"], "{stack}");
+        is_near(idle.get("serial_round_trips").share, 1.0, 0.03);
+        let works = Diagnosed::of(
+            "300 Mbit/s 15 ms",
+            &format!("turns 900, 900*50 constant(30 ms) over {stack}"),
+        );
+        assert_eq!(works.kinds(), ["application_limited", "serial_round_trips"]);
+        is_near(
+            works.get("application_limited").share,
+            works.saved_by(&idle),
+            0.02,
+        );
+    }
+}
+
+/// Of two limits the one ranks first whose removal saves more; what saves nothing alone stands last and is not sure.
+#[test]
+fn order_is_by_removal() {
+    let both = "send_buffer = 32 KiB, receive_buffer = 96 KiB";
+    let found = Diagnosed::of(
+        "100 Mbit/s 15 ms",
+        &format!("bulk_put 16 KiB*500 over tcp({both})"),
+    );
+    assert_eq!(found.kinds()[..2], ["window_below_bdp", "socket_buffer"]);
+    let [window, buffer] = ["window_below_bdp", "socket_buffer"].map(|kind| found.get(kind));
+    assert!(window.saves > buffer.saves && buffer.saves > Some(0.1));
+    assert!(
+        buffer
+            .sentence
+            .contains("the path holds 375 kB in a round trip of 30.0 ms"),
+        "{}",
+        buffer.sentence
+    );
+    let link = "50 Mbit/s 10 ms loss 0.1%";
+    let slow = Diagnosed::of(link, "slow_put 16 KiB*300 constant(9 ms) over tcp");
+    assert_eq!(slow.kinds()[0], "receiver_limited");
+    let lossy = Diagnosed::of(
+        "100 Mbit/s 20 ms loss 0.05%",
+        "bulk_put 64 KiB*150 over tcp(receive_buffer = 96 KiB)",
+    );
+    assert_eq!(lossy.kinds()[0], "window_below_bdp");
+    let idle = lossy.findings.iter().filter(|one| one.is_idle());
+    assert!(idle.clone().all(|one| one.confidence <= 0.5));
+}
+
+/// A new connection's bytes begin anew, and a large receive buffer limits nothing that fits into it.
+#[test]
+fn what_is_not_in_the_way_is_not_named() {
+    let door = Diagnosed::of("50 Mbit/s 18 ms", "fetch 4 kB, 30 kB*20 over tcp");
+    assert!(
+        !door.kinds().contains(&"nagle_delayed_ack"),
+        "{:?}",
+        door.kinds()
+    );
+    let wide = Diagnosed::of(
+        "100 Mbit/s 20 ms queue 200 kB",
+        "bulk_put 64 KiB*90 over tcp(first_window = 2000, receive_buffer = 16 MiB)",
+    );
+    assert!(
+        !wide.kinds().contains(&"window_below_bdp"),
+        "{:?}",
+        wide.kinds()
+    );
+}

@@ -1,0 +1,83 @@
+//! The keywords of the block server: the names that the paper prints (Tierney et al. 1996). Lifelines find the way of its blocks as they
+//! find that of any program's units, so these rows are for people and for what a block's message says.
+
+use super::{CatalogueEntry, DataFate, Layer};
+
+/// What the field `source` says of a block that was in its server's memory.
+pub const FROM_MEMORY: &str = "memory";
+/// The same of a block that was read from a disk.
+pub const FROM_DISK: &str = "disk";
+/// The point where the field is looked at: every block that comes passes it once.
+pub const SOURCE_KEYWORD: &str = "DPSS_SERV_IN";
+/// Which data field `source` is.
+pub const SOURCE_FIELD: usize = 5;
+
+const fn row(keyword: &'static str, help: &'static str, fate: Option<DataFate>) -> CatalogueEntry {
+    CatalogueEntry {
+        keyword,
+        layer: Layer::Application,
+        data: &["unit", "block", "set", "list", "bytes", "source"],
+        help,
+        fate,
+        is_work: false,
+    }
+}
+
+/// All of them, in the order of a block's way.
+pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
+    row(
+        "TV_REQ_TILE",
+        "at the client: it asks for a block; `unit` counts the blocks that it asks for",
+        None,
+    ),
+    row(
+        "DPSS_MASTER_IN",
+        "at the master: the list with the block is there",
+        None,
+    ),
+    row(
+        "DPSS_MASTER_OUT",
+        "at the master: the block's place is found, and its server is asked",
+        None,
+    ),
+    row(
+        SOURCE_KEYWORD,
+        "at the server: the request is there; `source` is `memory` or `disk`, where the block came",
+        None,
+    ),
+    row(
+        "DPSS_START_READ",
+        "at the server: reading from a disk begins",
+        None,
+    ),
+    row(
+        "DPSS_END_READ",
+        "at the server: the block is in memory and waits for its turn",
+        None,
+    ),
+    row(
+        "DPSS_START_WRITE",
+        "at the server: the block is handed to the transport",
+        None,
+    ),
+    row(
+        "DPSS_END_WRITE",
+        "at the server: the transport has taken it; known when a later block of its server comes",
+        None,
+    ),
+    row(
+        "TV_RECV_TILE",
+        "at the client: it has all of the block",
+        None,
+    ),
+    row(
+        "DPSS_FLUSH",
+        "at the server: the block is discarded for a newer list",
+        Some(DataFate::Flushed),
+    ),
+    row(
+        "TV_GIVEN_UP",
+        "at the client: it asks for other blocks of the set, and nothing of this one came",
+        Some(DataFate::GivenUp),
+    ),
+];
