@@ -28,4 +28,6 @@ pub use survey::Survey;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod quic_tests;
+#[cfg(test)]
 mod tests;

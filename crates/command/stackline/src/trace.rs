@@ -12,6 +12,7 @@ use stackline_trace::calls;
 use stackline_trace::joined_processes::{JoinedNames, JoinedProcesses};
 use stackline_trace::program_trace::{TraceOptions, TraceOutcome, trace_once};
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};
+use stackline_trace::request_sample::DISK_BYTES;
 use stackline_trace::scope::TraceScope;
 use stackline_trace::setting::TraceSetting;
 use std::ffi::OsString;
@@ -48,6 +49,7 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
         scope: flags.see,
         joined,
         duration: flags.duration,
+        most_disk: flags.most_disk,
         keep_contents: flags.keep_contents,
         access: flags.sharing.access(),
     };
@@ -171,6 +173,7 @@ pub(crate) fn trace_one_program(
         unit: Vec::new(),
         cgroup: Vec::new(),
         duration: None,
+        most_disk: DISK_BYTES,
         see: TraceScope::Calls,
         keep_contents: false,
         decipher: false,

@@ -186,6 +186,31 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "a larger file is refused with words",
     ),
     (
+        "packet_header.rs",
+        "LONGEST_ID",
+        "RFC 9000, 17.2: a longer id is none of these versions",
+    ),
+    (
+        "stream_calls.rs",
+        "KEEP",
+        "a question of DNS, which comes first",
+    ),
+    (
+        "quic_datagrams.rs",
+        "MOST_IDS",
+        "what is sent to a further id is found by its two ends as long as these stay",
+    ),
+    (
+        "http3.rs",
+        "MOST_ONE_WAY",
+        "RFC 9114, 6.2: three say something of header fields; further ones carry no request",
+    ),
+    (
+        "http3.rs",
+        "MOST_BLOCKED",
+        "a message has two blocks; one that has more is known without its further ones",
+    ),
+    (
         "collector.rs",
         "MOST_TIMES",
         "what is beyond has all its events, and the median of the others stands for it",
@@ -227,7 +252,8 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ),
 ];
 /// Where cases are: what goes one beyond a bound.
-const CASES: [&str; 9] = [
+const CASES: [&str; 10] = [
+    "dissect/src/quic/dissector/tests.rs",
     "dissect/src/fragments.rs",
     "dissect/src/left_out/cases.rs",
     "dissect/src/conversation/tls/decryption/tests.rs",

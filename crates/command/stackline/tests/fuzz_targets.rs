@@ -237,6 +237,27 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "with_secrets",
     ),
     (
+        "datagrams of QUIC",
+        "dissect/src/quic/dissector.rs",
+        "datagram",
+        "quic",
+        "walks::quic",
+    ),
+    (
+        "streams of QUIC, HTTP/3",
+        "dissect/src/quic/streams.rs",
+        "piece",
+        "quic",
+        "walks::quic",
+    ),
+    (
+        "header fields of HTTP/3",
+        "dissect/src/conversation/http3/qpack.rs",
+        "instructions",
+        "quic",
+        "walks::quic",
+    ),
+    (
         "logs of keys",
         "dissect/src/conversation/tls/session_secrets.rs",
         "learn",

@@ -13,6 +13,8 @@
 //! | [`turn_dissector`] | the generic one: a request is what one side says until the other speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
+//! | `http3` | HTTP/3, of streams of QUIC that are opened |
+//! | `http_message_head` | what header fields of HTTP/2 and HTTP/3 say of a message |
 //! | `records` | records: heads that announce bodies |
 //! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
 //! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
@@ -32,6 +34,7 @@
 //! | `pending_requests` | requests that wait for their answers, and more than are known |
 //! | `statement_texts` | texts of prepared statements |
 //! | [`resp`] | RESP2 and RESP3, of Redis |
+//! | `varint` | numbers of QUIC and HTTP/3 |
 //! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
 
 pub mod amqp;
@@ -40,6 +43,8 @@ mod correlated_exchanges;
 pub mod dns;
 pub mod http1;
 pub mod http2;
+pub(crate) mod http3;
+mod http_message_head;
 pub mod kafka;
 pub mod memcached;
 pub mod mongodb;
@@ -61,6 +66,7 @@ mod text_lines;
 pub mod tls;
 mod tunnel;
 pub mod turn_dissector;
+pub(crate) mod varint;
 pub mod websocket;
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ bounds! {
     Depth "depth" 64, "values of RESP", "they are more than {} deep";
     Sessions "sessions" 1 << 16, "secrets of TLS", "there are more than {} sessions";
     Places "places" 4096, "messages within TLS whose place is about right", "they began more than {} records before";
+    QuicStreams "quic-streams" 4096, "pieces of streams of QUIC", "more than {} were open on one connection";
     // --- requests ---
     Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
     Unread "unread" 64, "answers of which it was not waited for that they are read", "more than {} requests were open on one connection";
@@ -71,6 +72,8 @@ bounds! {
     Moments "moments" 1 << 18, "moments at which bytes passed: times between them are later than they were", "a message takes more than {}";
     Ahead "ahead" 4096, "segments that came before others", "more than {} came before the ones that were missing";
     Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
+    QuicConnections "quic-connections" 1 << 14, "connections of QUIC that were reported before they ended", "more than {} were open";
+    Doors "doors" 4096, "datagrams of QUIC that are not looked for at their other end", "a connection had more than {} within two seconds";
     Origins "origins" 1 << 20, "connections that are not found in the network's own record", "there are more than {}";
     Lookups "lookups" 4096, "DNS questions that were reported without an answer", "more than {} waited for one";
     Answered "answered" 4096, "answers of DNS that no connection is joined with", "more than {} came within a short time";

@@ -9,6 +9,7 @@
 //! | [`segment`] | a packet of any link to its TCP segment |
 //! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
 //! | [`conversation`] | what two sides say to each other: requests and responses by byte ranges, protocol by protocol |
+//! | [`quic`] | datagrams of QUIC to its handshake, and to what is said where its secrets are known |
 //! | [`frame_locator`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, or that are learned, to streams, offsets and units |
 //! | [`fragments`] | fragments of packets of IP to whole packets |
 //! | [`left_out`] | every bound, and how much was left out at it |
@@ -22,6 +23,7 @@ pub mod fragments;
 pub mod frame_locator;
 pub mod left_out;
 pub mod pcapng;
+pub mod quic;
 pub mod segment;
 pub mod sequence_position;
 pub mod stream_holes;

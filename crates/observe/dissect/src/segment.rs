@@ -46,6 +46,8 @@ pub struct DissectedDatagram {
     pub ends: (SocketAddr, SocketAddr),
     /// Of data, also where the capture cut the packet.
     pub bytes: u64,
+    /// How many more hops it was allowed.
+    pub ttl: u8,
 }
 
 /// What a packet carries, beside the bytes of it that were captured.
@@ -267,7 +269,11 @@ fn carried<'p>(
                 .saturating_sub(header.bytes as u64 + 8)
                 .max(udp.payload().len() as u64);
             Some(PacketTransport::Udp(
-                DissectedDatagram { ends, bytes },
+                DissectedDatagram {
+                    ends,
+                    bytes,
+                    ttl: header.ttl,
+                },
                 udp.payload(),
             ))
         }

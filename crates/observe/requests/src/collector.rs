@@ -86,9 +86,15 @@ impl RequestCollector {
     pub fn add_transfer(&mut self, transfer: &TransferAccount, sink: &mut RequestEventSink<'_>) {
         let host = transfer.ends.iter().find_map(|end| end.host);
         let host = host.and_then(|host| self.hosts.get(host));
-        if let Some(host) = host.filter(|_| self.flows.contains_key(&(transfer.flow & LAST_FLOW))) {
+        if let Some(host) = host.filter(|_| self.has_flow(transfer.flow)) {
             transfer.emit(host, sink);
         }
+    }
+
+    /// Whether requests of a connection were kept.
+    #[must_use]
+    pub fn has_flow(&self, flow: u32) -> bool {
+        self.flows.contains_key(&(flow & LAST_FLOW))
     }
 
     /// The flow of a request gets its row in the index.

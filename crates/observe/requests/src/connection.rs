@@ -13,6 +13,7 @@ mod transfer_account;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::observation_end::ObservationEnd;
 use crate::stream_progress::{StreamPointProgress, late_ns};
+pub(crate) use finished_exchange::part_from_idle_set_up;
 use open_exchange::{OpenRequestExchange, OpenRequestExchanges};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;

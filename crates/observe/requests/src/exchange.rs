@@ -118,7 +118,16 @@ pub struct Exchange {
     pub gave_up: Option<u64>,
 }
 
+/// Protocols within QUIC, and its own set-up.
+const OVER_QUIC: [&str; 4] = ["QUIC", "HTTP/3", "DNS over QUIC", "QUIC, by streams"];
+
 impl Exchange {
+    /// Whether it came over QUIC: no segments and no sockets show it.
+    #[must_use]
+    pub fn is_over_quic(&self) -> bool {
+        OVER_QUIC.contains(&self.protocol)
+    }
+
     /// When it began: with the question after the server's address, the connection, or the request.
     #[must_use]
     pub fn begin_ns(&self) -> Option<u64> {

@@ -3,14 +3,19 @@
 //! Sockets are known by the kernel's address and belong to a connection by their two ends; what a program wrote and read is counted
 //! from the connection's first byte, so sockets that were there before have no place in their streams.
 
+mod connection_key;
 mod lookups;
+mod quic_connections;
+mod quic_datagrams;
 mod sockets;
 mod unknown;
 
 use crate::connection::{Passing, RequestConnection, TransferAccount, UNDER_WAY};
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::observation_end::ObservationEnd;
+use connection_key::{RequestConnectionEnds, RequestConnectionKey};
 use lookups::{AnsweredLookup, Lookup};
+use quic_connections::QuicConnections;
 use stackline_dissect::conversation::tls::session_secrets::Secrets;
 use stackline_dissect::conversation::{ExchangeKind, UNANSWERED, dns};
 use stackline_dissect::left_out::Bound;
@@ -90,29 +95,8 @@ pub struct SegmentPassage {
     pub way: EventStreamDirection,
 }
 
-/// Who opened a connection and who was connected to.
-type RequestConnectionEnds = (SocketAddr, SocketAddr);
-
 /// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
 pub type ConnectionOrigin = (SocketAddr, SocketAddr, u32);
-
-/// A connection: its ends, whose loopback it is on, as every host has the same addresses there, and its number where others count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct RequestConnectionKey {
-    within: Option<usize>,
-    ends: RequestConnectionEnds,
-    flow: Option<u32>,
-}
-
-impl RequestConnectionKey {
-    fn new(host: usize, ends: RequestConnectionEnds) -> Self {
-        Self {
-            within: ends.0.ip().is_loopback().then_some(host),
-            ends,
-            flow: None,
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct SocketProgress {
@@ -144,15 +128,16 @@ pub struct Builder {
     unknown: Unknown,
     secrets: Option<Secrets>,
     observation_end: ObservationEnd,
+    quic: QuicConnections,
 }
 
 /// What of a datagram was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfDatagram {
-    /// A message of DNS.
+    /// A message of DNS, or packets of QUIC.
     Read,
-    /// Nothing: it is of no port of DNS.
-    NoDns,
+    /// Nothing: it is of no port of DNS, and of no connection of QUIC whose beginning was seen.
+    Foreign,
     /// Nothing: it is of a port of DNS, and is no whole message of it.
     Unreadable,
 }
@@ -176,6 +161,7 @@ impl Builder {
             unknown: Unknown::default(),
             secrets: None,
             observation_end: ObservationEnd::default(),
+            quic: QuicConnections::default(),
         }
     }
 
@@ -240,7 +226,12 @@ impl Builder {
                 self.segment(host, outgoing, at_ns, &segment, data)
             }
             Some(PacketTransport::Udp(datagram, data)) => {
-                self.datagram(host, outgoing, at_ns, &datagram, data);
+                let door = if outgoing {
+                    PacketPassage::Leaves
+                } else {
+                    PacketPassage::Arrives
+                };
+                self.datagram(host, door, at_ns, &datagram, data);
             }
             None => {}
         }
@@ -545,6 +536,7 @@ impl Builder {
                 self.end_connection(connection);
             }
         }
+        self.advance_quic(now_ns);
         self.take_done()
     }
 
@@ -559,6 +551,7 @@ impl Builder {
             connection.is_cut_by_observer |= !connection.is_closed();
             self.end_connection(connection);
         }
+        self.finish_quic();
         // A host without a name server asks itself (resolv.conf(5)): where none ever answered, nobody was asked.
         let has_answered = self.has_own_resolver;
         self.lookups
@@ -594,6 +587,8 @@ impl Builder {
 
 #[cfg(test)]
 mod bounds;
+#[cfg(test)]
+mod quic_tests;
 #[cfg(test)]
 mod round_trips;
 #[cfg(test)]

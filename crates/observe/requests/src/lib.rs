@@ -13,7 +13,8 @@
 //! | [`observation_end`] | when whoever looks ends what goes on |
 //! | [`collector`] | exchanges of one observation, gathered |
 //! | [`contents`] | what is kept of them on demand, in words |
-//! | `connection` | one connection: its two directions, and the exchanges on it |
+//! | `connection` | one connection of TCP: its two directions, and the exchanges on it |
+//! | `quic_connection` | one connection of QUIC |
 
 pub mod collector;
 mod connection;
@@ -22,6 +23,7 @@ pub mod exchange;
 pub mod exchange_builder;
 pub mod exchange_events;
 pub mod observation_end;
+mod quic_connection;
 pub mod request_parents;
 pub mod stream_progress;
 pub mod time_account;
@@ -32,5 +34,6 @@ pub use exchange_builder::{
     Builder, ObservedHost, OfDatagram, PacketPassage, SegmentPassage, SocketEvent, Unknown,
 };
 pub use observation_end::ObservationEnd;
+pub use quic_connection::QuicAccount;
 pub use stackline_dissect::conversation::tls::session_secrets::Secrets;
 pub use stackline_dissect::left_out::{Bound, LeftOut};

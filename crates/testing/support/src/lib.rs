@@ -1,4 +1,5 @@
-//! What tests of all crates share: how a test that cannot run here says so, how one waits, a browser, and the command line of benchmarks.
+//! What tests of all crates share: how a test that cannot run here says so, how one waits, a browser, two ends of QUIC, and the command
+//! line of benchmarks.
 //! Only tests and benchmarks depend on this crate.
 //!
 //! With `STACKLINE_REQUIRE=all`, as `.ci/run` sets it, a test that cannot run fails: a tool that is missing, or a kernel that forbids
@@ -6,6 +7,7 @@
 
 pub mod bench_arguments;
 pub mod browser;
+pub mod quic_session;
 mod waiting;
 
 pub use waiting::{PATIENCE, wait_for, wait_until};

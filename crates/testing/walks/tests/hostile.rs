@@ -46,4 +46,9 @@ proptest! {
     fn hostile_exchanges_keep_the_invariants(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         stackline_walks::ikp::packets(&bytes);
     }
+
+    #[test]
+    fn hostile_streams_of_quic_keep_the_invariants(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..16_u8], 0..300)) {
+        stackline_walks::quic::fuzz_quic(&bytes);
+    }
 }

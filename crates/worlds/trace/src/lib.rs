@@ -25,6 +25,7 @@
 //! | `container_names` | what the containers of processes are called |
 //! | `privileges` | what looking needs and this process lacks, in words |
 //! | `recorder` | what was seen to requests, and these to events |
+//! | [`request_sample`] | which requests are kept where all would take too much of the disk |
 //! | `network_events` | what happens within an emulated network meanwhile |
 //! | `tls_key_log` | secrets of TLS that programs write down |
 
@@ -43,6 +44,7 @@ pub mod program_trace;
 pub mod programs;
 mod ptrace_source;
 mod recorder;
+pub mod request_sample;
 pub mod scope;
 pub mod setting;
 mod source_reading;

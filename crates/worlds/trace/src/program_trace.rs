@@ -46,6 +46,8 @@ pub struct TraceOptions {
     pub joined: Option<JoinedProcesses>,
     /// How long programs that run already are traced.
     pub duration: Option<Duration>,
+    /// What events may take on disk, bytes: of more requests than fit a sample is kept.
+    pub most_disk: u64,
     /// Names of requests are kept whole.
     pub keep_contents: bool,
     /// Who may read the run.
@@ -180,6 +182,7 @@ impl TraceSession {
         );
         let end = ObservationEnd::default();
         recorder = recorder.observed_until(end.clone());
+        recorder = recorder.with_disk(options.most_disk);
         let keys = setting.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
             recorder = recorder.with_secrets(keys.secrets.clone());
@@ -334,6 +337,12 @@ impl TraceSession {
             self.analysis.recorder.cost(clock::now_ns(), cost);
         }
         let unknown = self.analysis.recorder.finish(&self.analysis.spool)?;
+        let unowned = self.analysis.recorder.unowned;
+        if unowned > 0 {
+            self.notes.push(format!(
+                "sockets do not show whose QUIC is: requests over it of all programs of this machine are kept ({unowned})"
+            ));
+        }
         self.adopt_network_events(setting)?;
         self.index(cost_s, &unknown)?;
         let TraceAnalysis {
@@ -416,10 +425,12 @@ impl TraceSession {
             .keeps_contents()
             .then(|| contents::OF_REQUESTS.to_owned());
         self.notes.extend(contents.clone());
+        let sample = self.analysis.recorder.sample_note();
+        self.notes.extend(sample.clone());
         let host = HostTrace {
             cost_s: BTreeMap::from([("trace".to_owned(), cost_s)]),
             absent: self.sources.absent.clone(),
-            notes: contents.into_iter().collect(),
+            notes: contents.into_iter().chain(sample).collect(),
             ..HostTrace::default()
         };
         index.hosts.insert(reference, host);

@@ -2,6 +2,7 @@
 
 use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
+use crate::request_sample::{DISK_BYTES, RequestSample};
 use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
 use stackline_events::{EventLog, EventValue, unit_ids};
@@ -48,6 +49,9 @@ pub(crate) struct RequestRecorder {
     owners: BTreeMap<u32, (u32, u32)>,
     pub(crate) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
     pub(crate) foreign: u64,
+    /// Requests that are kept although it is not known whose they are.
+    pub(crate) unowned: u64,
+    sample: RequestSample,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
     left_out: LeftOut,
@@ -77,9 +81,22 @@ impl RequestRecorder {
             owners: BTreeMap::new(),
             programs: BTreeMap::new(),
             foreign: 0,
+            unowned: 0,
+            sample: RequestSample::new(DISK_BYTES),
             lost_since_ns: 0,
             left_out: LeftOut::default(),
         }
+    }
+
+    /// Events take no more than so many bytes on disk.
+    pub(crate) const fn with_disk(mut self, most_bytes: u64) -> Self {
+        self.sample = RequestSample::new(most_bytes);
+        self
+    }
+
+    /// What is to be said of requests that were left out, as events would take too much of the disk.
+    pub(crate) fn sample_note(&self) -> Option<String> {
+        self.sample.note()
     }
 
     /// TLS is opened with those.
@@ -203,6 +220,7 @@ impl RequestRecorder {
             self.keep(&exchange);
         }
         self.keep_transfers();
+        self.keep_quic();
         self.times.forget(now_ns.saturating_sub(REMEMBERED_NS));
         self.write(spool, AT_ONCE)
     }
@@ -214,6 +232,7 @@ impl RequestRecorder {
             self.keep(&exchange);
         }
         self.keep_transfers();
+        self.keep_quic();
         let logs = &mut self.logs;
         self.collector.finish(&mut |host, name, at_ns, values| {
             emit_event(logs, host, name, at_ns, values);
@@ -283,6 +302,17 @@ impl RequestRecorder {
         }
     }
 
+    fn keep_quic(&mut self) {
+        let (logs, flows) = (&mut self.logs, &self.collector);
+        for account in self.builder.take_quic_accounts() {
+            if flows.has_flow(account.flow) {
+                account.emit(flows.hosts(), &mut |host, name, at_ns, values| {
+                    emit_event(logs, host, name, at_ns, values);
+                });
+            }
+        }
+    }
+
     fn keep(&mut self, exchange: &Exchange) {
         let answer = exchange.response.clone().unwrap_or_default();
         let known =
@@ -293,8 +323,14 @@ impl RequestRecorder {
         };
         let server = known([answer.threads.0, exchange.request.threads.1]);
         let (of_client, of_server) = self.owners(exchange.flow, client, server);
-        if self.only_traced && !self.who.is_traced(of_client) && !self.who.is_traced(of_server) {
+        let is_traced = self.who.is_traced(of_client) || self.who.is_traced(of_server);
+        if self.only_traced && !is_traced && exchange.is_over_quic() {
+            self.unowned += 1;
+        } else if self.only_traced && !is_traced {
             self.foreign += 1;
+            return;
+        }
+        if !self.sample.takes(exchange.begin_ns().unwrap_or(0)) {
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
@@ -431,10 +467,12 @@ impl RequestRecorder {
 
     fn write(&mut self, spool: &Spooling, least: usize) -> Result<()> {
         for (host, log) in long(&mut self.logs, least) {
+            self.sample.wrote(log.bytes().len() as u64);
             spool.append(&host, &log)?;
         }
         if let Some((doors, logs)) = &mut self.doors {
             for (host, log) in long(logs, least) {
+                self.sample.wrote(log.bytes().len() as u64);
                 doors.append(&host, &log)?;
             }
         }

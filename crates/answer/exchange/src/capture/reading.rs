@@ -411,10 +411,12 @@ impl SharedCaptureState<'_> {
             }
             PacketTransport::Udp(datagram, data) => {
                 let (from, to) = (datagram.ends.0.ip(), datagram.ends.1.ip());
-                let outgoing = self.plan.door(host, from, to) == PacketPassage::Leaves;
-                match self.builder.datagram(host, outgoing, at_ns, datagram, data) {
+                let door = self.plan.door(host, from, to);
+                match self.builder.datagram(host, door, at_ns, datagram, data) {
                     OfDatagram::Read => {}
-                    OfDatagram::NoDns => see.unread("carry UDP that is not DNS"),
+                    OfDatagram::Foreign => {
+                        see.unread("carry UDP that is neither DNS nor QUIC from its beginning")
+                    }
                     OfDatagram::Unreadable => see.unread("are not whole messages of DNS"),
                 }
             }
@@ -586,6 +588,7 @@ impl SharedCaptureState<'_> {
             for exchange in self.builder.advance(self.now_ns) {
                 self.record_exchange(sources, &exchange);
             }
+            self.record_quic(sources);
         } else if self.builder.is_full() {
             for exchange in self.builder.take_done() {
                 self.record_exchange(sources, &exchange);
@@ -598,6 +601,7 @@ impl SharedCaptureState<'_> {
         for exchange in left {
             self.record_exchange(sources, &exchange);
         }
+        self.record_quic(sources);
         self.finished.unknown.left_out.merge(&unknown.left_out);
         self.finished.unknown = Unknown {
             left_out: std::mem::take(&mut self.finished.unknown.left_out),
@@ -620,7 +624,7 @@ impl SharedCaptureState<'_> {
     fn record_exchange(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
         let context = exchange_events::ExchangeContext {
             contents: self.options.contents,
-            segments: true,
+            segments: !exchange.is_over_quic(),
             ..exchange_events::ExchangeContext::default()
         };
         let (plan, names, source_of) = (self.plan, &self.names, &self.source_of);
@@ -631,6 +635,14 @@ impl SharedCaptureState<'_> {
             &mut own_events(plan, names, source_of, sources),
         );
         self.remember(exchange);
+    }
+
+    /// Connections of QUIC that are over.
+    fn record_quic(&mut self, sources: &mut [CaptureSource<'_>]) {
+        let (plan, names, source_of) = (self.plan, &self.names, &self.source_of);
+        for account in self.builder.take_quic_accounts() {
+            account.emit(names, &mut own_events(plan, names, source_of, sources));
+        }
     }
 
     /// A log may tell of it.

@@ -5,7 +5,8 @@ use crate::Error;
 use stackline_dissect::connections::SegmentEnds;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::pcapng::{self, CapturePacket};
-use stackline_dissect::segment::{DissectedSegment, PacketTransport};
+use stackline_dissect::quic::packet_header::sets_up_connection;
+use stackline_dissect::segment::{DissectedDatagram, DissectedSegment, PacketTransport};
 use stackline_requests::Secrets;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -165,6 +166,9 @@ impl Survey {
     fn packet(&mut self, packet: &CapturePacket<'_>) {
         let segment = match packet.carried() {
             Some(PacketTransport::Tcp(segment, _)) => Some(segment),
+            Some(PacketTransport::Udp(datagram, data)) if sets_up_connection(data) => {
+                return self.set_up(packet, &datagram);
+            }
             _ => None,
         };
         self.seen(
@@ -173,6 +177,15 @@ impl Survey {
             packet.outgoing(),
             segment.as_ref(),
         );
+    }
+
+    /// A datagram that sets up a connection of QUIC.
+    fn set_up(&mut self, packet: &CapturePacket<'_>, datagram: &DissectedDatagram) {
+        self.seen(packet.interface, packet.at_ns, packet.outgoing(), None);
+        if let Some(place) = self.places.get_mut(packet.interface) {
+            let outgoing = packet.outgoing();
+            place.ends(datagram.ends, datagram.ttl, outgoing, &mut self.left_out);
+        }
     }
 
     /// A packet at an interface, and its segment if it has one.
@@ -204,7 +217,14 @@ impl SurveyedInterface {
         segment: &DissectedSegment,
         left_out: &mut LeftOut,
     ) {
-        let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
+        self.ends(segment.ends, segment.ttl, outgoing, left_out);
+        self.marks.put(at_ns, segment);
+        self.handshake(at_ns, segment, left_out);
+    }
+
+    /// A packet of those ends.
+    fn ends(&mut self, ends: SegmentEnds, ttl: u8, outgoing: Option<bool>, left_out: &mut LeftOut) {
+        let (from, to) = (ends.0.ip(), ends.1.ip());
         if let Some(outgoing) = outgoing {
             for (address, is_here) in [(from, outgoing), (to, !outgoing)] {
                 if self.link_votes.len() < MOST || self.link_votes.contains_key(&address) {
@@ -215,12 +235,10 @@ impl SurveyedInterface {
             }
         }
         if self.ttls.len() < MOST {
-            self.ttls.entry((from, to)).or_insert(segment.ttl);
+            self.ttls.entry((from, to)).or_insert(ttl);
         } else if !self.ttls.contains_key(&(from, to)) {
             left_out.add(Bound::Handshakes, 1);
         }
-        self.marks.put(at_ns, segment);
-        self.handshake(at_ns, segment, left_out);
     }
 
     fn handshake(&mut self, at_ns: u64, segment: &DissectedSegment, left_out: &mut LeftOut) {

@@ -186,7 +186,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
             "3 of 9 packets were not read: they are cut off within their headers, or these are damaged",
             "1 of 9 packets were not read: they are fragments of IP whose others are missing",
             "1 of 9 packets were not read: they are not whole messages of DNS",
-            "1 of 9 packets were not read: they carry UDP that is not DNS",
+            "1 of 9 packets were not read: they carry UDP that is neither DNS nor QUIC from its beginning",
             "1 of 9 packets were not read: they carry neither TCP nor UDP",
             "1 of 9 packets were not read: they do not carry IP",
         ]

@@ -43,6 +43,10 @@ pub(crate) struct TraceFlags {
     /// How long to trace programs that run already; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
+    /// How much of the disk the events of requests may take: when half of it is full, requests of one second in four are kept, later of
+    /// one in sixteen, and so on, and a note says how many were left out
+    #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
+    pub(crate) most_disk: u64,
     /// What is looked at beside packets
     #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]
     pub(crate) see: TraceScope,

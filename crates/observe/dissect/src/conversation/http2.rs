@@ -5,21 +5,20 @@
 //! frame they do no harm, except that a block of header fields that is not whole leaves further names of its side unknown.
 
 mod frames;
-mod grpc;
-mod hpack;
+pub(in crate::conversation) mod grpc;
+pub(in crate::conversation) mod hpack;
 
 use super::{
     Dissector, DissectorEvent, ENDED_BEFORE, ExchangeKind, ExchangeRole, LONGEST_HEAD,
-    MOST_WAITING, RESET_BEFORE, RedactedName, TOO_MANY, trace_context,
+    MOST_WAITING, RESET_BEFORE, RedactedName, TOO_MANY,
 };
+use crate::conversation::http_message_head::HttpMessageHead;
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
 use frames::{Gap, Http2Frame, Http2FrameKind, Http2FrameParser, Http2FrameStep, PREFACE};
 use grpc::GrpcMessages;
 use hpack::Undecoded;
-use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
-use stackline_redact::{LONGEST_TEXT, http};
 use std::collections::BTreeMap;
 
 const MISSED: &str = "bytes of its connection's frames were not captured";
@@ -89,18 +88,6 @@ struct Unanswered {
     number: u32,
     stream: Http2Stream,
     why: &'static str,
-}
-
-/// What a block of header fields says.
-#[derive(Debug, Default)]
-struct Http2Head {
-    method: Vec<u8>,
-    path: Vec<u8>,
-    authority: Vec<u8>,
-    status: Option<u16>,
-    grpc_status: Option<u16>,
-    is_grpc: bool,
-    context: Option<Traceparent>,
 }
 
 impl Default for Http2 {
@@ -295,7 +282,7 @@ impl Http2 {
     fn unanswered(
         &mut self,
         number: u32,
-        head: Option<&Http2Head>,
+        head: Option<&HttpMessageHead>,
         end: Option<u64>,
         found: &mut Vec<DissectorEvent>,
     ) -> bool {
@@ -589,9 +576,9 @@ impl Http2Side {
     }
 
     /// What the block says that is whole now; nothing where it or one before it was not.
-    fn head(&mut self, found: &mut Vec<DissectorEvent>) -> Option<Http2Head> {
+    fn head(&mut self, found: &mut Vec<DissectorEvent>) -> Option<HttpMessageHead> {
         let (mut fields, block) = (self.fields.take()?, self.block.take()?);
-        let mut head = Http2Head::default();
+        let mut head = HttpMessageHead::default();
         if let Err(cause) = fields.block(&block, |name, value| head.field(name, value)) {
             found.extend(
                 (cause == Undecoded::Table)
@@ -606,7 +593,7 @@ impl Http2Side {
 
 impl Http2Stream {
     /// The head of its request is whole; it is empty where it is not known.
-    fn request(&mut self, head: &Http2Head, found: &mut Vec<DissectorEvent>) {
+    fn request(&mut self, head: &HttpMessageHead, found: &mut Vec<DissectorEvent>) {
         self.asked = true;
         self.is_grpc = head.is_grpc;
         if let Some(name) = head.name() {
@@ -620,7 +607,12 @@ impl Http2Stream {
     }
 
     /// A head of its response is whole, or its trailers are.
-    fn response(&mut self, head: Option<Http2Head>, last: bool, found: &mut Vec<DissectorEvent>) {
+    fn response(
+        &mut self,
+        head: Option<HttpMessageHead>,
+        last: bool,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let head = head.unwrap_or_default();
         if head.status.is_some_and(|status| status < 200) && !last {
             return; // An interim response: another head follows.
@@ -656,41 +648,6 @@ impl Http2Stream {
             (false, _) => why[0],
             (true, false) => why[1],
             (true, true) => why[2],
-        }
-    }
-}
-
-impl Http2Head {
-    fn field(&mut self, name: &[u8], value: &[u8]) {
-        let cut = &value[..value.len().min(LONGEST_TEXT)];
-        let number = || {
-            std::str::from_utf8(cut)
-                .ok()
-                .and_then(|number| number.parse().ok())
-        };
-        match name {
-            b":method" => self.method = cut.to_vec(),
-            b":path" => self.path = cut.to_vec(),
-            b":authority" => self.authority = cut.to_vec(),
-            b":status" => self.status = number(),
-            b"grpc-status" => self.grpc_status = number(),
-            b"content-type" => self.is_grpc = grpc::is_type(cut),
-            _ => self.context = trace_context(name, value).or(self.context),
-        }
-    }
-
-    /// The name of a request.
-    fn name(&self) -> Option<RedactedName> {
-        // A CONNECT has no path.
-        let target = if self.path.is_empty() {
-            &self.authority
-        } else {
-            &self.path
-        };
-        match (self.method.is_empty(), self.is_grpc) {
-            (true, _) => None,
-            (false, true) => Some(http::redact_call(target)),
-            (false, false) => Some(http::redact_request(&self.method, target)),
         }
     }
 }

@@ -16,8 +16,8 @@ use hellos::{ServerHello, TlsClientOffer};
 use stackline_events::unit_ids::EventStreamDirection;
 
 pub(super) mod decryption;
-mod hellos;
-mod record_keys;
+pub(crate) mod hellos;
+pub(crate) mod record_keys;
 pub mod session_secrets;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;

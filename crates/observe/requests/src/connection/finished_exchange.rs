@@ -11,7 +11,7 @@ const SERVER_RESET: &str = "the server reset its connection";
 const OPENED_AHEAD_NS: u64 = 1_000_000_000;
 
 /// Takes away the set-up of a connection that was opened long before its first request: a pool does so.
-fn part_from_idle_set_up(exchange: &mut Exchange) {
+pub(crate) fn part_from_idle_set_up(exchange: &mut Exchange) {
     let ends = [exchange.connect, exchange.handshake].into_iter().flatten();
     let ready = ends.map(|(_, last)| last).max();
     let idle = ready

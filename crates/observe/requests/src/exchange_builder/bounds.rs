@@ -55,6 +55,7 @@ fn datagram(answers: bool) -> DissectedDatagram {
             (client, server)
         },
         bytes: 19,
+        ttl: 64,
     }
 }
 
@@ -82,7 +83,13 @@ fn questions_after_names() {
     Bound::Lookups.assert_reported(|count| {
         let mut builder = builder();
         for id in 0..count {
-            builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
+            builder.datagram(
+                0,
+                PacketPassage::Leaves,
+                id as u64,
+                &datagram(false),
+                &dns(id, false),
+            );
         }
         let (exchanges, unknown) = builder.finish();
         assert_eq!(exchanges.len(), count, "what gives way is reported");
@@ -91,8 +98,20 @@ fn questions_after_names() {
     Bound::Answered.assert_reported(|count| {
         let mut builder = builder();
         for id in 0..count {
-            builder.datagram(0, true, id as u64, &datagram(false), &dns(id, false));
-            builder.datagram(0, false, id as u64, &datagram(true), &dns(id, true));
+            builder.datagram(
+                0,
+                PacketPassage::Leaves,
+                id as u64,
+                &datagram(false),
+                &dns(id, false),
+            );
+            builder.datagram(
+                0,
+                PacketPassage::Arrives,
+                id as u64,
+                &datagram(true),
+                &dns(id, true),
+            );
         }
         builder.finish().1.left_out
     });
@@ -102,7 +121,7 @@ fn questions_after_names() {
             .flat_map(|at| [0xc0, 14 + 2 * at as u8])
             .collect();
         let message = [&dns(1, false)[..12], &chain, &[0, 0, 1, 0, 1]].concat();
-        builder.datagram(0, true, 1, &datagram(false), &message);
+        builder.datagram(0, PacketPassage::Leaves, 1, &datagram(false), &message);
         builder.finish().1.left_out
     });
 }
@@ -149,5 +168,35 @@ fn what_was_made_for_what() {
         let mut left_out = LeftOut::default();
         let _ = find_parents(&spans, &mut left_out);
         left_out
+    });
+}
+
+#[test]
+fn connections_of_quic() {
+    use stackline_testing::quic_session::{QuicSessionPlan, run_quic_session};
+    let session = run_quic_session(&QuicSessionPlan::default());
+    let first = &session.datagrams[0].bytes;
+    let of = |client: usize| DissectedDatagram {
+        ends: (syn(client).ends.1, syn(0).ends.0),
+        bytes: first.len() as u64,
+        ttl: 64,
+    };
+    Bound::QuicConnections.assert_reported(|count| {
+        let mut builder = builder();
+        for client in 0..count {
+            builder.datagram(0, PacketPassage::Arrives, client as u64, &of(client), first);
+        }
+        let (exchanges, unknown) = builder.finish();
+        assert_eq!(exchanges.len(), count, "what gives way is reported");
+        unknown.left_out
+    });
+    Bound::Doors.assert_reported(|count| {
+        let mut builder = builder();
+        builder.datagram(0, PacketPassage::Arrives, 1, &of(1), first);
+        for number in 1..count {
+            let data = [&[0x40], &number.to_be_bytes()[..], &[0; 20]].concat();
+            builder.datagram(0, PacketPassage::Arrives, 1, &of(1), &data);
+        }
+        builder.finish().1.left_out
     });
 }

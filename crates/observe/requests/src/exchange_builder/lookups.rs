@@ -28,15 +28,16 @@ impl Builder {
     pub fn datagram(
         &mut self,
         host: usize,
-        outgoing: bool,
+        door: PacketPassage,
         at_ns: u64,
         datagram: &DissectedDatagram,
         data: &[u8],
     ) -> OfDatagram {
+        let outgoing = door == PacketPassage::Leaves;
         let (from, to) = datagram.ends;
         let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
         if !is_dns {
-            return OfDatagram::NoDns;
+            return self.quic_datagram(host, door, at_ns, datagram, data);
         }
         match dns::read_message(data) {
             Ok(message) if message.response => {

@@ -612,6 +612,7 @@ fn a_question_after_a_name_belongs_to_the_connection_behind_it() {
     let datagram = |from: &str, to: &str| DissectedDatagram {
         ends: (address(from), address(to)),
         bytes: 30,
+        ttl: 64,
     };
     let question = [
         &[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3][..],
@@ -626,9 +627,12 @@ fn a_question_after_a_name_belongs_to_the_connection_behind_it() {
         datagram("10.0.0.1:4000", "10.0.0.9:53"),
         datagram("10.0.0.9:53", "10.0.0.1:4000"),
     );
-    path.builder.datagram(0, true, MS, &there, &question);
-    path.builder.datagram(0, true, 5001 * MS, &there, &question);
-    path.builder.datagram(0, false, 5031 * MS, &back, &answer);
+    path.builder
+        .datagram(0, PacketPassage::Leaves, MS, &there, &question);
+    path.builder
+        .datagram(0, PacketPassage::Leaves, 5001 * MS, &there, &question);
+    path.builder
+        .datagram(0, PacketPassage::Arrives, 5031 * MS, &back, &answer);
     path.connect(5032);
     path.send(5042, 0, GET, "");
     path.send(5048, 1, ANSWER, "");
@@ -662,16 +666,21 @@ fn all_that_a_resolver_asked_is_the_lookup_of_the_connection() {
             let answer = [&[0, *id as u8, 0x81, 0x80][..], &question[4..]].concat();
             let port = 4000 + id;
             let ends = (address(&format!("10.0.0.1:{port}")), address("10.0.0.9:53"));
-            let there = DissectedDatagram { ends, bytes: 30 };
+            let there = DissectedDatagram {
+                ends,
+                bytes: 30,
+                ttl: 64,
+            };
             path.builder
-                .datagram(0, true, at_ms * MS, &there, &question);
+                .datagram(0, PacketPassage::Leaves, at_ms * MS, &there, &question);
             if let Some(answered) = answered_ms {
                 let back = DissectedDatagram {
                     ends: (ends.1, ends.0),
                     bytes: 30,
+                    ttl: 64,
                 };
                 path.builder
-                    .datagram(0, false, answered * MS, &back, &answer);
+                    .datagram(0, PacketPassage::Arrives, answered * MS, &back, &answer);
             }
         }
         path.connect(9_500);

@@ -15,6 +15,10 @@ pub struct Unknown {
     pub left_out: LeftOut,
     /// Bytes that no capture saw.
     pub lost_bytes: u64,
+    /// Connections of QUIC that carried what cannot be read, as their secrets are not known.
+    pub sealed_quic: u64,
+    /// Packets of QUIC that could not be opened although the secrets of their connections are known.
+    pub unopened_quic: u64,
     /// Bytes of sockets that were there before anybody looked.
     pub early_sockets: u64,
 }
@@ -39,6 +43,14 @@ impl Unknown {
             (
                 self.one_way,
                 "connections were seen in one direction only: their requests are not known",
+            ),
+            (
+                self.sealed_quic,
+                "connections of QUIC are encrypted and their secrets are not known: their contents are not read",
+            ),
+            (
+                self.unopened_quic,
+                "packets of QUIC could not be opened with the secrets of their connections, as they were cut or damaged; requests whose parts they had are not known whole",
             ),
         ];
         let some = counts.iter().filter(|(count, _)| *count > 0);

@@ -249,6 +249,12 @@ catalogue! {
     }
         "a QUIC connection, as `TCP_INFO` reports one of TCP; bytes are of whole packets, of which those found lost are retransmits";
 
+    QuicConnection = "QUIC_CONNECTION", Protocol: {
+        stream, initiator, responder, protocol, duration_ns, handshake_ns, round_trip_ns, datagrams_there, datagrams_back,
+        bytes_there, bytes_back, again, retries, migrations, quiet_ns, end,
+    }
+        "a connection of QUIC that packets showed, at its first one: the protocol within (ALPN), its handshake, the shortest round trip by the spin bit where that spins, packets of the handshake sent again, moves of an end to another address, its longest quiet period, how it ended";
+
     NetEnqueue = "NET_ENQUEUE", Network: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length, queued,
     }

@@ -13,7 +13,7 @@ pub(super) struct GrpcMessages {
 }
 
 /// Whether that type of contents is gRPC's.
-pub(super) fn is_type(content_type: &[u8]) -> bool {
+pub(in crate::conversation) fn is_type(content_type: &[u8]) -> bool {
     let rest = content_type.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }

@@ -1,18 +1,18 @@
 //! Compressed header fields (RFC 7541): a table that both ends know, one that grows with what was sent, Huffman. Memory is bounded by
 //! the largest table that is followed. A block that does not follow the rules leaves the decoder of no use.
 
-mod huffman;
+pub(in crate::conversation) mod huffman;
 
 use crate::left_out::Bound;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of the table of what was sent, at most; who announces a larger one is not followed.
-pub(super) const LARGEST_TABLE: usize = Bound::HeaderTable.most();
+pub(in crate::conversation) const LARGEST_TABLE: usize = Bound::HeaderTable.most();
 /// Bytes of it until another size is announced.
 const FIRST_TABLE: usize = 4096;
 /// What an entry takes of it beside its texts.
-const ENTRY: usize = 32;
+pub(in crate::conversation) const ENTRY: usize = 32;
 
 /// Fields that need not be sent (appendix A); the first one is number 1.
 const STATIC: [(&str, &str); 61] = [
@@ -81,7 +81,7 @@ const STATIC: [(&str, &str); 61] = [
 
 /// Why what follows cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Undecoded {
+pub(in crate::conversation) enum Undecoded {
     /// The block is not of the protocol.
     Malformed,
     /// A table is announced that is larger than is followed.
@@ -221,7 +221,7 @@ impl HpackField {
 }
 
 /// A number (section 5.1): in the last bits of a byte, or in them and further bytes.
-fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Undecoded> {
+pub(in crate::conversation) fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Undecoded> {
     let most = (1_usize << bits) - 1;
     let mut value = usize::from(byte(rest)?) & most;
     if value < most {
@@ -257,4 +257,4 @@ fn byte(rest: &mut &[u8]) -> Result<u8, Undecoded> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::conversation) mod tests;

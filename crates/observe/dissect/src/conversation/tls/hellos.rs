@@ -3,21 +3,23 @@
 use crate::conversation::records::RecordFieldReader;
 
 /// A ServerHello with these as its random number asks for another ClientHello (RFC 8446, 4.1.3).
-pub(super) const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
+pub(crate) const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 
 /// What a ClientHello offers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TlsClientOffer {
-    pub(super) name: String,
-    pub(super) session: Vec<u8>,
+pub(crate) struct TlsClientOffer {
+    pub(crate) name: String,
+    pub(crate) session: Vec<u8>,
     /// A session's ticket, or a key both sides know.
-    pub(super) ticket: bool,
-    pub(super) early: bool,
+    pub(crate) ticket: bool,
+    pub(crate) early: bool,
+    /// Protocols that it would speak within (ALPN, RFC 7301).
+    pub(crate) protocols: Vec<Vec<u8>>,
 }
 
 impl TlsClientOffer {
     /// What a ClientHello offers, as far as it is there.
-    pub(super) fn read(hello: &[u8]) -> Option<Self> {
+    pub(crate) fn read(hello: &[u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(hello);
         fields.take(4 + 2 + 32)?;
         let mut offer = Self {
@@ -36,6 +38,7 @@ impl TlsClientOffer {
                 35 => offer.ticket |= !value.is_empty(),
                 41 => offer.ticket = true,
                 42 => offer.early = true,
+                16 => offer.protocols = protocol_names(value),
                 _ => {}
             }
         }
@@ -51,18 +54,40 @@ fn server_name(value: &[u8]) -> Option<String> {
         .flatten()
 }
 
+/// The names in the extension of protocols (RFC 7301, 3.1), which a client offers or a server chooses.
+pub(crate) fn protocol_names(value: &[u8]) -> Vec<Vec<u8>> {
+    let list = RecordFieldReader(value).vector(2).unwrap_or_default();
+    let mut names = RecordFieldReader(list);
+    std::iter::from_fn(|| names.vector(1).map(<[u8]>::to_vec)).collect()
+}
+
+/// The protocol that a server chooses in its EncryptedExtensions (RFC 8446, 4.3.1), if these say one.
+pub(crate) fn chosen_protocol(body: &[u8]) -> Option<Vec<u8>> {
+    let mut fields = RecordFieldReader(body);
+    let is_wanted = fields.number(1)? == 8;
+    let length = fields.number(3)?;
+    let message = fields.take(length).filter(|_| is_wanted)?;
+    let mut extensions = RecordFieldReader(RecordFieldReader(message).vector(2)?);
+    while let (Some(kind), Some(value)) = (extensions.number(2), extensions.vector(2)) {
+        if kind == 16 {
+            return protocol_names(value).into_iter().next();
+        }
+    }
+    None
+}
+
 /// What a ServerHello chooses.
-pub(super) struct ServerHello<'b> {
-    pub(super) version: usize,
-    pub(super) random: [u8; 32],
-    pub(super) suite: u16,
-    pub(super) session: &'b [u8],
-    pub(super) key_known: bool,
-    pub(super) retry: bool,
+pub(crate) struct ServerHello<'b> {
+    pub(crate) version: usize,
+    pub(crate) random: [u8; 32],
+    pub(crate) suite: u16,
+    pub(crate) session: &'b [u8],
+    pub(crate) key_known: bool,
+    pub(crate) retry: bool,
 }
 
 impl<'b> ServerHello<'b> {
-    pub(super) fn read(body: &'b [u8]) -> Option<Self> {
+    pub(crate) fn read(body: &'b [u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(body);
         let (kind, length) = (fields.number(1)?, fields.number(3)?);
         let mut fields = RecordFieldReader(fields.take(length).filter(|_| kind == 2)?);

@@ -15,7 +15,7 @@ const EXPLICIT: usize = 8;
 
 /// What a session encrypts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Suite {
+pub(crate) struct Suite {
     cipher: TlsCipher,
     hash: TlsHash,
 }
@@ -35,7 +35,7 @@ enum TlsHash {
 
 impl Suite {
     /// By its number (registry of TLS cipher suites); `None`: records of it cannot be opened here.
-    pub(super) const fn of(number: u16) -> Option<Self> {
+    pub(crate) const fn of(number: u16) -> Option<Self> {
         let (cipher, hash) = match number {
             0x1301 | 0x009c | 0x009e | 0xc02b | 0xc02f => (TlsCipher::Aes128, TlsHash::Sha256),
             0x1302 | 0x009d | 0x009f | 0xc02c | 0xc030 => (TlsCipher::Aes256, TlsHash::Sha384),
@@ -45,7 +45,7 @@ impl Suite {
         Some(Self { cipher, hash })
     }
 
-    const fn algorithm(self) -> &'static aead::Algorithm {
+    pub(crate) const fn algorithm(self) -> &'static aead::Algorithm {
         match self.cipher {
             TlsCipher::Aes128 => &AES_128_GCM,
             TlsCipher::Aes256 => &AES_256_GCM,
@@ -239,7 +239,7 @@ impl Opener {
 }
 
 /// HKDF-Expand-Label without a context (RFC 8446, 7.1).
-fn expand(suite: Suite, secret: &[u8], label: &str, length: usize) -> Option<Vec<u8>> {
+pub(crate) fn expand(suite: Suite, secret: &[u8], label: &str, length: usize) -> Option<Vec<u8>> {
     struct HkdfLength(usize);
     impl hkdf::KeyType for HkdfLength {
         fn len(&self) -> usize {

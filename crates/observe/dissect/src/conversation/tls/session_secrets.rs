@@ -13,13 +13,13 @@ const LONGEST: usize = 64;
 
 /// What is known of a session.
 #[derive(Clone, Default)]
-pub(super) struct TlsSessionSecrets {
+pub(crate) struct TlsSessionSecrets {
     /// TLS 1.2: its master secret.
-    pub(super) master: Option<Vec<u8>>,
+    pub(crate) master: Option<Vec<u8>>,
     /// TLS 1.3: what client and server encrypt the rest of the handshake with.
-    pub(super) handshake: [Option<Vec<u8>>; 2],
+    pub(crate) handshake: [Option<Vec<u8>>; 2],
     /// TLS 1.3: what they encrypt data with at first.
-    pub(super) data: [Option<Vec<u8>>; 2],
+    pub(crate) data: [Option<Vec<u8>>; 2],
 }
 
 #[derive(Default)]
@@ -83,7 +83,7 @@ impl Secrets {
     }
 
     /// Those of the session whose client drew that number.
-    pub(super) fn of(&self, random: &[u8; 32]) -> Option<TlsSessionSecrets> {
+    pub(crate) fn of(&self, random: &[u8; 32]) -> Option<TlsSessionSecrets> {
         self.0.read().ok()?.by_random.get(random).cloned()
     }
 }

@@ -25,7 +25,7 @@ const SYMBOLS: [u8; 256] = [
 ];
 
 /// The text, or nothing where it is not a code, or ends with anything but the beginning of the code of the end.
-pub(super) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(in crate::conversation) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(bytes.len() * 8 / 5);
     let mut code = HuffmanCode::default();
     for byte in bytes {

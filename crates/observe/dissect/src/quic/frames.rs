@@ -1,0 +1,133 @@
+//! Frames of QUIC (RFC 9000, section 19; RFC 9221): what an opened packet holds. Those that say nothing of a handshake, a stream or an
+//! end are passed over.
+
+use super::packet_header::LONGEST_ID;
+use crate::conversation::varint;
+
+/// A frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuicFrame<'b> {
+    /// Bytes of the handshake, from that offset on.
+    Crypto(u64, &'b [u8]),
+    /// Bytes of a stream.
+    Stream(StreamPiece<'b>),
+    /// The sender breaks a stream off.
+    Reset(u64),
+    /// It closes the connection, for that reason: one of the protocol, or of what is spoken within.
+    Close { code: u64, is_application: bool },
+    /// It may be written to with that id as well.
+    NewId(&'b [u8]),
+    /// Something else.
+    Other,
+}
+
+/// Bytes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamPiece<'b> {
+    pub(super) stream: u64,
+    pub(super) offset: u64,
+    pub(super) bytes: &'b [u8],
+    /// No more follow them.
+    pub(super) is_last: bool,
+}
+
+/// The next frame, which is taken off the payload; `None`: nothing more of it can be read.
+pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
+    match varint::take(payload)? {
+        0x00 => {
+            // Padding comes in rows.
+            let behind = payload.iter().position(|byte| *byte != 0);
+            *payload = &payload[behind.unwrap_or(payload.len())..];
+            Some(QuicFrame::Other)
+        }
+        0x01 | 0x1e => Some(QuicFrame::Other),
+        kind @ (0x02 | 0x03) => acknowledgement(payload, kind == 0x03),
+        0x04 => {
+            let stream = varint::take(payload)?;
+            numbers(payload, 2)?;
+            Some(QuicFrame::Reset(stream))
+        }
+        0x06 => Some(QuicFrame::Crypto(varint::take(payload)?, vector(payload)?)),
+        0x07 => vector(payload).map(|_| QuicFrame::Other),
+        kind @ 0x08..=0x0f => stream(payload, kind),
+        0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => numbers(payload, 1),
+        // Who is asked to stop breaks its stream off itself.
+        0x05 | 0x11 | 0x15 => numbers(payload, 2),
+        0x18 => {
+            numbers(payload, 2)?;
+            let length = usize::from(*take(payload, 1)?.first()?);
+            let id = take(payload, length).filter(|id| (1..=LONGEST_ID).contains(&id.len()))?;
+            take(payload, 16)?;
+            Some(QuicFrame::NewId(id))
+        }
+        0x1a | 0x1b => take(payload, 8).map(|_| QuicFrame::Other),
+        kind @ (0x1c | 0x1d) => {
+            let (code, is_application) = (varint::take(payload)?, kind == 0x1d);
+            if !is_application {
+                numbers(payload, 1)?;
+            }
+            // Where the reason is cut, the code says enough.
+            let _ = vector(payload);
+            Some(QuicFrame::Close {
+                code,
+                is_application,
+            })
+        }
+        0x30 => {
+            *payload = &[];
+            Some(QuicFrame::Other)
+        }
+        0x31 => vector(payload).map(|_| QuicFrame::Other),
+        _ => None,
+    }
+}
+
+fn acknowledgement<'b>(payload: &mut &'b [u8], with_marks: bool) -> Option<QuicFrame<'b>> {
+    numbers(payload, 2)?;
+    let ranges = varint::take(payload)?;
+    // A range takes two bytes at least.
+    if ranges > payload.len() as u64 {
+        return None;
+    }
+    numbers(payload, 1 + 2 * ranges + if with_marks { 3 } else { 0 })
+}
+
+fn stream<'b>(payload: &mut &'b [u8], kind: u64) -> Option<QuicFrame<'b>> {
+    let stream = varint::take(payload)?;
+    let offset = if kind & 4 != 0 {
+        varint::take(payload)?
+    } else {
+        0
+    };
+    let bytes = match kind & 2 {
+        0 => std::mem::take(payload),
+        _ => vector(payload)?,
+    };
+    // Offsets end at 2^62 (RFC 9000, 19.8).
+    let is_within = offset.checked_add(bytes.len() as u64)? < 1 << 62;
+    let is_last = kind & 1 != 0;
+    is_within.then_some(QuicFrame::Stream(StreamPiece {
+        stream,
+        offset,
+        bytes,
+        is_last,
+    }))
+}
+
+fn numbers<'b>(payload: &mut &'b [u8], count: u64) -> Option<QuicFrame<'b>> {
+    for _ in 0..count {
+        varint::take(payload)?;
+    }
+    Some(QuicFrame::Other)
+}
+
+fn vector<'b>(payload: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let length = usize::try_from(varint::take(payload)?).ok()?;
+    take(payload, length)
+}
+
+fn take<'b>(payload: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
+    let (taken, behind) = payload.split_at_checked(count)?;
+    *payload = behind;
+    Some(taken)
+}
