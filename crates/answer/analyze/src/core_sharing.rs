@@ -1,9 +1,8 @@
 //! Whether the ends of a pair shared a core. A call between two cores wakes the other one, which may take longer than all the
 //! rest of it, so figures of unlike placement differ by that too.
 
-use crate::groups::{GroupRun, SummaryGroup};
 use crate::machines::on_one;
-use stackline_core::plan::{Plan, World};
+use stackline_core::plan::{MeasurementPart, Plan, World};
 use stackline_core::run_record::RunRecord;
 
 /// On which cores of one machine both ends of a part's first pair were, over all counted runs.
@@ -38,16 +37,15 @@ impl CoreSharing {
 }
 
 /// How the ends of these parts shared cores; `None` where a network is between them, or no run says it.
-pub(crate) fn core_sharing(
+pub(crate) fn core_sharing<'r>(
     plan: &Plan,
     world: World,
-    group: &SummaryGroup<'_>,
-    runs: &[GroupRun<'_>],
+    parts: &[&MeasurementPart],
+    records: impl Iterator<Item = &'r RunRecord>,
 ) -> Option<CoreSharing> {
-    if world != World::Live || !group.parts.iter().all(|part| on_one(plan, part)) {
+    if world != World::Live || !parts.iter().all(|part| on_one(plan, part)) {
         return None;
     }
-    let records = runs.iter().flat_map(|run| &run.records);
     records
         .filter_map(|record| of_record(record))
         .reduce(CoreSharing::and)

@@ -44,7 +44,8 @@ fn one(plan: &Plan, index: usize, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>
     traffic(&mut summary, runs);
     summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
-    summary.core_sharing = core_sharing(plan, measurement.world, group, runs);
+    let records = runs.iter().flat_map(|run| run.records.iter().copied());
+    summary.core_sharing = core_sharing(plan, measurement.world, &group.parts, records);
     summary.fairness = fairness::fairness(group, runs);
     summary.backlog_s = backlog::backlog_s(group, &summary);
     summary.flags = flags::flags(plan, measurement, group, runs, &summary);

@@ -558,12 +558,11 @@ impl LinkDirection {
         fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
     }
 
-    /// The next packet to leave when the link is free. `marked_instead_of_dropped` is called for one that waited too long: it marks
-    /// it, or returns false to drop it.
+    /// The next packet to leave when the link is free. `marks` is called for one that waited too long: false drops it.
     pub(crate) fn release(
         &mut self,
         now: Instant,
-        mut marked_instead_of_dropped: impl FnMut(u32) -> bool,
+        mut marks: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
         let mtu = self.mtu;
         match &mut self.queue_kind {
@@ -573,13 +572,11 @@ impl LinkDirection {
                 let (since, _, slot) = fifo.pop()?;
                 let waited_too_long =
                     codel.signals_congestion(now, now.since(since), fifo.bytes(), mtu);
-                if !waited_too_long || marked_instead_of_dropped(slot) {
+                if !waited_too_long || marks(slot) {
                     return Some(slot);
                 }
             },
-            QueueKind::FqCoDel(queues) => queues.pop(now, |slot, _| {
-                marked_instead_of_dropped(slot).then_some(slot)
-            }),
+            QueueKind::FqCoDel(queues) => queues.pop(now, |slot, _| marks(slot).then_some(slot)),
             _ => None,
         }
     }

@@ -193,7 +193,7 @@ fn what_is_not_simulated_is_refused_with_a_hint() {
         ),
         (
             "1 priority background over tcp across wan: from a to b rr 32*5 | from a to b rr 32*5;",
-            "no processor",
+            "no priorities",
         ),
         (
             "1 from a to a rr 32*5 over tcp across wan;",

@@ -337,7 +337,7 @@ fn the_help_of_run_fits_a_screen() {
     output.succeeds();
     let lines: Vec<&str> = output.out.lines().collect();
     assert!(
-        lines.len() <= 36 && lines.iter().all(|line| line.chars().count() <= 100),
+        lines.len() <= 48 && lines.iter().all(|line| line.chars().count() <= 80),
         "{}",
         output.out
     );

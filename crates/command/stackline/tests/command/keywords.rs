@@ -2,6 +2,7 @@
 
 use crate::support::Place;
 use stackline_events::catalogue::ENTRIES;
+use stackline_events::catalogue::block_rows::BLOCK_ENTRIES;
 
 #[test]
 fn every_keyword_is_printed_with_its_fields() {
@@ -11,8 +12,8 @@ fn every_keyword_is_printed_with_its_fields() {
         place.stackline(&["keywords", "--json"]).json(),
     );
     let rows = json["keywords"].as_array().unwrap();
-    assert_eq!(rows.len(), ENTRIES.len());
-    for (entry, row) in ENTRIES.iter().zip(rows) {
+    assert_eq!(rows.len(), ENTRIES.len() + BLOCK_ENTRIES.len());
+    for (entry, row) in ENTRIES.iter().chain(&BLOCK_ENTRIES).zip(rows) {
         assert_eq!(
             *row,
             serde_json::json!({"keyword": entry.keyword, "data": entry.data, "help": entry.help})

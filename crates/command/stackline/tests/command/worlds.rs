@@ -250,7 +250,7 @@ fn what_a_world_cannot_obey_is_refused_first() {
             "simulated",
             network,
             "1 priority background across n: from a to b rr 1*1 | from a to b rr 1*1",
-            "has no processor",
+            "simulated programs have no priorities",
         ),
         (
             "simulated",

@@ -104,8 +104,8 @@ impl TcpSender {
         self.congestion.window = self.congestion.window.max(window);
         self.congestion.threshold = self.congestion.threshold.max(threshold);
         self.undo = None;
-        // What filled the hole was late and not sent again: that is reordering.
-        self.reordered |= self.una < self.high;
+        // Where the receiver has reported duplicates too, what filled the hole was late and not sent again: that is reordering.
+        self.reordered |= self.una < self.high && self.reordering_window.has_grown();
         self.board
             .nothing_is_lost(self.phase == TcpRecoveryPhase::Loss);
         self.phase = TcpRecoveryPhase::Open;

@@ -29,6 +29,11 @@ impl ReorderingWindow {
         u64::from(self.quarters)
     }
 
+    /// Whether the receiver has reported duplicates of late.
+    pub(super) fn has_grown(&self) -> bool {
+        self.quarters > 1
+    }
+
     /// Everything up to `una` is acknowledged and `next` leaves next; the receiver may report a duplicate.
     pub(super) fn acknowledged(&mut self, una: u64, next: u64, duplicate: bool) {
         if self.round.is_some_and(|round| una >= round) {

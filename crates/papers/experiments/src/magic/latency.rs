@@ -62,44 +62,68 @@ fn between(histories: &[History], from: BlockPathPoint, to: BlockPathPoint) -> V
         .collect()
 }
 
-const STAGES: [(BlockPathPoint, BlockPathPoint, &str, &str); 7] = [
-    (
+/// A part of a block's way, and what is printed of it.
+struct PrintedStage {
+    from: BlockPathPoint,
+    to: BlockPathPoint,
+    name: &'static str,
+    printed: &'static str,
+}
+
+impl PrintedStage {
+    const fn new(
+        from: BlockPathPoint,
+        to: BlockPathPoint,
+        name: &'static str,
+        printed: &'static str,
+    ) -> Self {
+        Self {
+            from,
+            to,
+            name,
+            printed,
+        }
+    }
+}
+
+const STAGES: [PrintedStage; 7] = [
+    PrintedStage::new(
         BlockPathPoint::MasterIn,
         BlockPathPoint::MasterOut,
         "name translation",
         "2",
     ),
-    (
+    PrintedStage::new(
         BlockPathPoint::MasterOut,
         BlockPathPoint::ServerIn,
         "master to disk server",
         "6",
     ),
-    (
+    PrintedStage::new(
         BlockPathPoint::ServerIn,
         BlockPathPoint::StartRead,
         "list understood, read queue",
         "5",
     ),
-    (
+    PrintedStage::new(
         BlockPathPoint::StartRead,
         BlockPathPoint::EndRead,
         "disk read and copy",
         "23 (10 to 30)",
     ),
-    (
+    PrintedStage::new(
         BlockPathPoint::EndRead,
         BlockPathPoint::StartWrite,
         "write queue",
         "-",
     ),
-    (
+    PrintedStage::new(
         BlockPathPoint::StartWrite,
         BlockPathPoint::AppReceive,
         "block to application",
         "23",
     ),
-    (
+    PrintedStage::new(
         BlockPathPoint::AppSend,
         BlockPathPoint::AppReceive,
         "whole way",
@@ -108,12 +132,14 @@ const STAGES: [(BlockPathPoint, BlockPathPoint, &str, &str); 7] = [
 ];
 
 /// A stage: what is printed of it, one block alone, blocks under load.
-fn stage_row(
-    (from, to, name, printed): &(BlockPathPoint, BlockPathPoint, &str, &str),
-    idle: &[History],
-    loaded: &[History],
-) -> Vec<SheetCell> {
-    let (idle, loaded) = (between(idle, *from, *to), between(loaded, *from, *to));
+fn stage_row(stage: &PrintedStage, idle: &[History], loaded: &[History]) -> Vec<SheetCell> {
+    let PrintedStage {
+        from,
+        to,
+        name,
+        printed,
+    } = *stage;
+    let (idle, loaded) = (between(idle, from, to), between(loaded, from, to));
     let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
     let most = loaded.iter().copied().fold(0.0, f64::max);
     let number = |value: f64| {
@@ -136,7 +162,7 @@ fn stage_row(
         number(least),
         number(most),
     ];
-    [SheetCell::text(*name), SheetCell::text(*printed)]
+    [SheetCell::text(name), SheetCell::text(printed)]
         .into_iter()
         .chain(figures)
         .chain(compared)

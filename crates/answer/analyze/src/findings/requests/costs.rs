@@ -84,19 +84,7 @@ impl RequestCosts {
             let ns = i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             cost.add_gap(ns, all[retry.failed].row);
         }
-        let hung_ns = least_of_hung(&all);
-        let last_ns = log.last_ns();
-        let waits_since = |request: &TracedRequest| last_ns.saturating_sub(request.end_ns);
-        let unanswered = |request: &&TracedRequest| {
-            let is_hung = || request.is_hung() && waits_since(request) >= hung_ns;
-            let has_none = request.unknown.as_deref() == Some("nothing answered it");
-            request.is_call && !is_wait(request) && (has_none || is_hung())
-        };
-        let unanswered = all
-            .iter()
-            .filter(unanswered)
-            .map(|request| request.row)
-            .collect();
+        let unanswered = unanswered(&all, log.last_ns());
         let observer_ns = observer_ns(log);
         Some(Self {
             requests: all,
@@ -137,6 +125,19 @@ impl RequestCosts {
 /// the median of those that were answered.
 const HUNG_NS: u64 = 1_000_000_000;
 const HUNG_TIMES: u64 = 10;
+
+/// The rows of requests that nothing answered until the log's end.
+fn unanswered(all: &[TracedRequest], last_ns: u64) -> Vec<u32> {
+    let hung_ns = least_of_hung(all);
+    let is_unanswered = |request: &&TracedRequest| {
+        let waited_ns = last_ns.saturating_sub(request.end_ns);
+        let has_none = request.unknown.as_deref() == Some("nothing answered it");
+        let is_hung = request.is_hung() && waited_ns >= hung_ns;
+        request.is_call && !is_wait(request) && (has_none || is_hung)
+    };
+    let rows = all.iter().filter(is_unanswered);
+    rows.map(|request| request.row).collect()
+}
 
 /// From which time on a request without an answer is not just under way, ns.
 fn least_of_hung(all: &[TracedRequest]) -> u64 {
