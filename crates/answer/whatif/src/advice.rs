@@ -52,12 +52,14 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     }
     for suspect in suspects(&loaded.input()) {
         let named = |finding: &Finding| {
-            let same = (finding.measurement, finding.kind)
-                == (suspect.finding.measurement, suspect.finding.kind);
-            same && suspect
-                .places
-                .iter()
-                .any(|place| finding.sentence.contains(place))
+            let is_alike = are_alike(finding.kind, suspect.finding.kind);
+            let same = finding.measurement == suspect.finding.measurement;
+            is_alike
+                && same
+                && suspect
+                    .places
+                    .iter()
+                    .any(|place| finding.sentence.contains(place))
         };
         let Some(at) = suspect
             .finding
@@ -93,6 +95,14 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     findings
 }
 
+/// Kinds that blame the drops of one queue.
+const OF_A_QUEUE: [&str; 3] = ["queue_drop", "synchronised_loss", "undersized_buffer"];
+
+/// Whether two kinds blame the same thing where they name the same place.
+fn are_alike(kind: &str, other: &str) -> bool {
+    kind == other || (OF_A_QUEUE.contains(&kind) && OF_A_QUEUE.contains(&other))
+}
+
 /// What is tried, and how much of it.
 struct AdviceTrial<'p> {
     plan: &'p Plan,
@@ -102,6 +112,8 @@ struct AdviceTrial<'p> {
 /// What runs of one measurement came to.
 struct Runs {
     parts: Vec<Summary>,
+    /// Of parallel parts: all of them together.
+    together: Option<Summary>,
     /// One a run: until the last of its parts was over.
     elapsed_s: Vec<f64>,
     /// One a run: answered calls a second, of all its parts together.
@@ -136,15 +148,18 @@ impl AdviceTrial<'_> {
             *longest = longest.max(record.elapsed_ns as f64 / 1e9);
         }
         let together = plan.measurements.first()?.composer == Composer::Total;
-        let parts = summarise(&plan, &records)
-            .into_iter()
-            .filter(|summary| is_compared(summary, together))
-            .collect();
+        let mut parts = summarise(&plan, &records);
+        let whole = parts
+            .iter()
+            .position(|summary| !together && !summary.background && summary.part_index.is_none());
+        let whole = whole.map(|at| parts.remove(at));
+        parts.retain(|summary| is_compared(summary, together));
         let rate = |(run, seconds): (&u32, &f64)| {
             answered.get(run).copied().unwrap_or(0) as f64 / seconds.max(1e-9)
         };
         Some(Runs {
             parts,
+            together: whole,
             calls_s: elapsed_s.iter().map(rate).collect(),
             lost_calls,
             elapsed_s: elapsed_s.into_values().collect(),
@@ -194,7 +209,7 @@ impl AdviceTrial<'_> {
         let times_as_fast = [gains[gains.len() / 2], least, greatest];
         Some(ExpectedEffect {
             metric,
-            parts: pairs.len(),
+            parts: now.parts.len(),
             now: mean_of_medians(pairs.iter().map(|(now, _)| *now))?,
             then: mean_of_medians(pairs.iter().map(|(_, then)| *then))?,
             times_as_fast,
@@ -324,6 +339,10 @@ fn compared<'r>(
     }
     if gauge == Gauge::Elapsed {
         return Some((gauge, vec![(&now.elapsed_s, &then.elapsed_s)]));
+    }
+    // A part that gets what another lost would hide that all of it takes longer.
+    if let (Gauge::Throughput, Some(now), Some(then)) = (gauge, &now.together, &then.together) {
+        return Some((gauge, vec![(now.values(metric), then.values(metric))]));
     }
     let both = now
         .parts

@@ -142,7 +142,11 @@ impl ExpectedEffect {
             Gauge::Response | Gauge::Connect | Gauge::Elapsed => units::format_time(value),
         };
         let of_parts = if self.parts > 1 {
-            format!(" (means of {} parts)", self.parts)
+            let of = match self.metric {
+                Gauge::Throughput => "together",
+                _ => "on average",
+            };
+            format!(" ({} parts {of})", self.parts)
         } else {
             String::new()
         };
