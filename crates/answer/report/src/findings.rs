@@ -45,12 +45,14 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// What taking it away saves, where that was simulated.
+/// What the best change against it saves, where that was simulated: a queue of another length leaves some of its drops.
 fn saves(finding: &Finding) -> String {
     match finding.saves {
         None => String::new(),
-        Some(_) if finding.is_idle() => "; taking it away alone saves nothing".to_owned(),
-        Some(saves) => format!("; taking it away saves {:.0} %", 100.0 * saves),
+        Some(_) if finding.is_idle() => {
+            "; what was tried against it saves nothing alone".to_owned()
+        }
+        Some(saves) => format!("; what was tried against it saves {:.0} %", 100.0 * saves),
     }
 }
 

@@ -101,7 +101,10 @@ fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) ->
         port.name,
         percent(busy),
         port.rate(),
-        counted(u64::from(port.streams), "stream")
+        match port.streams {
+            0 => "acknowledgements".to_owned(),
+            streams => counted(u64::from(streams), "stream"),
+        }
     );
     let equal: Vec<&str> = measurement
         .fullest_ports()
