@@ -46,9 +46,7 @@ pub(crate) fn core_sharing<'r>(
     if world != World::Live || !parts.iter().all(|part| on_one(plan, part)) {
         return None;
     }
-    records
-        .filter_map(|record| of_record(record))
-        .reduce(CoreSharing::and)
+    records.filter_map(of_record).reduce(CoreSharing::and)
 }
 
 fn of_record(record: &RunRecord) -> Option<CoreSharing> {
