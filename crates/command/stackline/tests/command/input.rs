@@ -343,7 +343,7 @@ fn the_help_of_run_fits_a_screen() {
     );
     for word in [
         "run [OPTIONS] <SPEC | -e TEXT>",
-        "[possible values: live, emulated,",
+        "live, emulated, simulated]",
         "STACKLINE_RUNS",
     ] {
         assert!(output.out.contains(word), "no `{word}` in: {}", output.out);
