@@ -103,6 +103,8 @@ function steps(model, cut) {
 /** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number, waits?: boolean}} piece @returns {keyof typeof LAYERS} */
 export function layer(model, { from, to, waits }) {
   if (waits) return "protocol";
+  // The further round trips of a request pass the way and the other side: none of it is this program's.
+  if (model.kinds[from][0] === "APP_TURN") return "between";
   const [a, b] = [model.entry(from)?.layer, model.entry(to)?.layer];
   if (a === "network" && b === "network") return model.kinds[from][0] === "NET_ENQUEUE" && model.kinds[to][0] === "NET_DEQUEUE" ? "queue" : "network";
   if (model.kinds[from][1] !== model.kinds[to][1]) return a === "network" || b === "network" ? "network" : "between";
