@@ -513,7 +513,7 @@ fn one_capture_tells_at_which_end_it_is_or_that_it_is_at_none() {
         );
         let said = &data_of(&lines, "REQUEST_TIME")[0];
         assert_eq!(said.trim_end(), times, "{at:?}");
-        // The host of a capture is called as its address, as who is elsewhere is.
+        // The host of a capture is named by its address, as hosts elsewhere are.
         let places = "; 10.0.0.1; 10.0.0.2; ";
         assert!(data_of(&lines, "REQUEST")[0].contains(places), "{lines:?}");
         let between = plan.notes[0][0].contains("between hosts");
