@@ -4,13 +4,16 @@
 //! A picture goes as soon as something changed, and two at most before the first of them was shown: the page shows one at each of the
 //! screen's, the second waits there for the next. So a way there and back costs no picture, a slow browser sees fewer, and nothing piles up.
 
+mod browser_access;
 mod http;
 
-use self::http::{BrowserAccess, Replayed};
+use self::browser_access::{BrowserAccess, busy_response};
+use self::http::{OpenedWebSocket, answer_request};
 use crate::address::DisplayAddress;
 use crate::listener::{DisplayListener, serve_streams};
-use crate::server::DisplayServer;
+use crate::server::{DisplayServer, hear_out};
 use crate::stream::DisplayStream;
+use hyper::StatusCode;
 use serde_json::{Value, json};
 use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, DisplayMachine};
@@ -21,14 +24,16 @@ use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
 use stackline_guard::serve::in_thread;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tungstenite::protocol::frame::coding::CloseCode;
-use tungstenite::protocol::{CloseFrame, WebSocketConfig};
-use tungstenite::{Message, WebSocket, accept_with_config};
+use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tungstenite::{Message, WebSocket};
 
 /// Browsers that look on at once, at most.
 const MOST: usize = 16;
@@ -75,13 +80,11 @@ pub fn show(server: &DisplayServer, at: &DisplayAddress, token: &Secret) -> Resu
     let server = server.clone();
     let door = BrowserAccess::new(token.clone(), listener.address());
     let attempts = Attempts::default();
-    let serve = move |stream, place| {
-        let asked = asked(stream, &door, &attempts);
-        drop::<ConnectionSlot>(place);
-        let Some(stream) = asked else { return };
-        match looking.enter() {
-            Some(_place) => look_on(&server, stream),
-            None => stream.refused(&format!("{MOST} browsers look on, which is as many as may")),
+    let serve = move |stream: DisplayStream, stranger| {
+        let opened = admitted(stream, &door, &attempts, &looking);
+        drop::<ConnectionSlot>(stranger);
+        if let Some((socket, _place)) = opened {
+            look_on(&server, socket);
         }
     };
     thread::spawn(move || serve_streams(&listener, asking, serve));
@@ -97,49 +100,65 @@ pub fn url(at: DisplayAddress, token: &str) -> String {
     }
 }
 
-/// A browser asks for the page or for the pictures: which, its first bytes say. The page is answered here; of whoever wants the pictures the
-/// bytes are left for whoever brings them.
-fn asked(stream: DisplayStream, door: &BrowserAccess, attempts: &Attempts) -> Option<Replayed> {
+/// A browser asks for the page, which is answered here, or for the pictures: its WebSocket, and its place among those that look on.
+fn admitted(
+    stream: DisplayStream,
+    door: &BrowserAccess,
+    attempts: &Attempts,
+    looking: &Arc<ConnectionSlotPool>,
+) -> Option<(OpenedWebSocket, ConnectionSlot)> {
     stream.write_within(PATIENCE).ok()?;
-    let mut stream = Replayed::read(stream, Deadline::within(PATIENCE)).ok()?;
-    let answered = stream
-        .answered(door, || attempts.failed(Instant::now()))
-        .ok()?;
-    (!answered).then_some(stream)
+    let (again, place) = (stream.again().ok()?, Cell::new(None));
+    let opened = answer_request(stream, Deadline::within(PATIENCE), |request| {
+        let answer = door.answer(request);
+        if answer.is_wrong_secret
+            && let Ok(mut stream) = again.again()
+        {
+            hear_out(&mut stream, attempts.failed(Instant::now()));
+        }
+        if answer.response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return answer.response;
+        }
+        match looking.enter() {
+            Some(entered) => {
+                place.set(Some(entered));
+                answer.response
+            }
+            None => busy_response(&format!("{MOST} browsers look on, which is as many as may")),
+        }
+    })?;
+    Some((opened, place.take()?))
 }
 
 /// Tells a browser why it sees nothing, in a thread of its own.
 pub fn refuse(stream: DisplayStream, why: String) {
     in_thread(move || {
-        let asked = stream
-            .write_within(PATIENCE)
-            .and_then(|()| Replayed::read(stream, Deadline::within(PATIENCE)));
-        let _ = asked.map(|stream| stream.refused(&why));
+        let _ = stream.write_within(PATIENCE);
+        answer_request(stream, Deadline::within(PATIENCE), |_| busy_response(&why));
     });
 }
 
 /// A browser sees the pictures until it goes.
-fn look_on(server: &DisplayServer, stream: Replayed) {
+fn look_on(server: &DisplayServer, opened: OpenedWebSocket) {
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE))
         .max_frame_size(Some(MESSAGE));
-    if let Ok(socket) = accept_with_config(stream, Some(config)) {
-        BrowserViewer {
-            server,
-            socket,
-            seen: BTreeMap::new(),
-            rows: RandomState::new(),
-            sent: Instant::now(),
-            waits: 0,
-        }
-        .serve();
+    let OpenedWebSocket { stream, read } = opened;
+    BrowserViewer {
+        server,
+        socket: WebSocket::from_partially_read(stream, read, Role::Server, Some(config)),
+        seen: BTreeMap::new(),
+        rows: RandomState::new(),
+        sent: Instant::now(),
+        waits: 0,
     }
+    .serve();
 }
 
 /// One browser.
 struct BrowserViewer<'s> {
     server: &'s DisplayServer,
-    socket: WebSocket<Replayed>,
+    socket: WebSocket<DisplayStream>,
     seen: BTreeMap<(ClientId, u32), BrowserWindowState>,
     /// Numbers rows by what they are.
     rows: RandomState,
@@ -171,7 +190,7 @@ impl BrowserViewer<'_> {
         } else {
             SELDOM
         };
-        self.socket.get_ref().stream.read_within(Some(pause)).ok()?;
+        self.socket.get_ref().read_within(Some(pause)).ok()?;
         match self.socket.read() {
             Ok(Message::Text(text)) => self.takes(text.as_str()),
             Ok(Message::Close(_)) => {

@@ -1,0 +1,232 @@
+//! What a browser may see: the page and the WebSocket for whoever knows the secret, by a page that came from here. All else is refused, each
+//! with a sentence that says why.
+
+use crate::address::DisplayAddress;
+use hyper::body::Incoming;
+use hyper::header::{
+    ALLOW, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, REFERRER_POLICY, SEC_WEBSOCKET_VERSION, UPGRADE, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use stackline_guard::secret::Secret;
+use std::net::{IpAddr, SocketAddr};
+use tungstenite::handshake::server::create_response_with_body;
+
+const PAGE: &str = include_str!("../view.html");
+/// The page asks nobody but this server, and runs nothing but its own script.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+const NO_ACCESS: &str = "who looks on needs the secret, and a page from here\n";
+
+/// What a request gets.
+pub(super) struct BrowserAnswer {
+    pub(super) response: Response<String>,
+    /// Somebody may be guessing.
+    pub(super) is_wrong_secret: bool,
+}
+
+impl From<Response<String>> for BrowserAnswer {
+    fn from(response: Response<String>) -> Self {
+        Self {
+            response,
+            is_wrong_secret: false,
+        }
+    }
+}
+
+/// An answer of text.
+pub(super) fn text_response(status: StatusCode, body: impl Into<String>) -> Response<String> {
+    response(status, "text/plain; charset=utf-8", body.into())
+}
+
+/// Why there is no room, whatever was asked.
+pub(super) fn busy_response(why: &str) -> Response<String> {
+    text_response(
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("{why}: come again later\n"),
+    )
+}
+
+fn response(status: StatusCode, kind: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    for (name, value) in [
+        // There is one request.
+        (CONNECTION, "close"),
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        set_field(&mut response, name, value);
+    }
+    response
+}
+
+fn set_field(response: &mut Response<String>, name: HeaderName, value: &'static str) {
+    response
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
+}
+
+/// Who may look on: whoever knows the secret, by a page that came from here.
+#[derive(Debug)]
+pub(super) struct BrowserAccess {
+    token: Secret,
+    /// The address at which it listens; none where that are all of them, or a unix socket.
+    address: Option<IpAddr>,
+}
+
+impl BrowserAccess {
+    pub(super) fn new(token: Secret, at: DisplayAddress) -> Self {
+        let place = if let DisplayAddress::Tcp(place) = at {
+            place.parse::<SocketAddr>().ok()
+        } else {
+            None
+        };
+        let address = place
+            .map(|place| place.ip())
+            .filter(|address| !address.is_unspecified());
+        Self { token, address }
+    }
+
+    /// What is answered to a request; one for a WebSocket that may be opened gets `101 Switching Protocols`.
+    pub(super) fn answer(&self, request: &Request<Incoming>) -> BrowserAnswer {
+        let headers = request.headers();
+        let host = match host_of(headers) {
+            Ok(host) => host,
+            Err(why) => return text_response(StatusCode::BAD_REQUEST, why).into(),
+        };
+        // As proxies ask, with the host in the target: that one counts (RFC 9112, section 3.2.2).
+        let authority = request.uri().authority();
+        if !self.is_own(host) || !authority.is_none_or(|authority| self.is_own(authority.as_str()))
+        {
+            let why = "no page of that host is here: open the address that the server prints\n";
+            return text_response(StatusCode::MISDIRECTED_REQUEST, why).into();
+        }
+        let is_socket = headers
+            .get(UPGRADE)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+        let mode = if is_socket { "websocket" } else { "navigate" };
+        if is_foreign(headers, mode, host) {
+            let why = "a page from elsewhere asks: open the address that the server prints\n";
+            return text_response(StatusCode::FORBIDDEN, why).into();
+        }
+        if is_socket {
+            self.web_socket(request)
+        } else {
+            self.page(request)
+        }
+    }
+
+    /// Whether a host is this one. Somebody else's name may lead here too (DNS rebinding): its pages are of another origin, and get nothing.
+    /// Ports may differ where they are forwarded.
+    fn is_own(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let literal = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'))
+            .unwrap_or(name);
+        match (literal.parse::<IpAddr>(), self.address) {
+            (Ok(address), Some(own)) => {
+                address == own || (own.is_loopback() && address.is_loopback())
+            }
+            (Ok(_), None) => true,
+            (Err(_), own)
+                if own.is_none_or(|own| own.is_loopback())
+                    && name.eq_ignore_ascii_case("localhost") =>
+            {
+                true
+            }
+            (Err(_), _) => name.eq_ignore_ascii_case(&stackline_events::setting::host()),
+        }
+    }
+
+    /// The page itself says nothing of the display: it needs no secret, but gets none either.
+    fn page(&self, request: &Request<Incoming>) -> BrowserAnswer {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let why = "the page can be had by GET, and its head by HEAD\n";
+            let mut refused = text_response(StatusCode::METHOD_NOT_ALLOWED, why);
+            set_field(&mut refused, ALLOW, "GET, HEAD");
+            return refused.into();
+        }
+        let secret = request.uri().query().unwrap_or_default();
+        match request.uri().path() {
+            "/" if self.token.is(secret.as_bytes()) => {
+                response(StatusCode::OK, "text/html; charset=utf-8", PAGE.into()).into()
+            }
+            "/" => {
+                let why = "the address lacks the secret: open the one that the server prints\n";
+                BrowserAnswer {
+                    response: text_response(StatusCode::FORBIDDEN, why),
+                    is_wrong_secret: !secret.is_empty(),
+                }
+            }
+            _ => text_response(StatusCode::NOT_FOUND, "there is one page here, /\n").into(),
+        }
+    }
+
+    /// Opens a WebSocket, or says why not. Browsers speak several versions, of which 13 is RFC 6455's.
+    fn web_socket(&self, request: &Request<Incoming>) -> BrowserAnswer {
+        let headers = request.headers();
+        if headers
+            .get(SEC_WEBSOCKET_VERSION)
+            .is_none_or(|version| version != "13")
+        {
+            let why = "the WebSocket has to be of version 13, RFC 6455's\n";
+            let mut refused = text_response(StatusCode::UPGRADE_REQUIRED, why);
+            set_field(&mut refused, SEC_WEBSOCKET_VERSION, "13");
+            return refused.into();
+        }
+        let opened = match create_response_with_body(request, String::new) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let why = format!("no WebSocket is opened: {error}\n");
+                return text_response(StatusCode::BAD_REQUEST, why).into();
+            }
+        };
+        // Other origins than this host were refused already.
+        if !headers.contains_key(ORIGIN) || request.uri().path() != "/pixels" {
+            return text_response(StatusCode::FORBIDDEN, NO_ACCESS).into();
+        }
+        let secret = request.uri().query().unwrap_or_default();
+        if self.token.is(secret.as_bytes()) {
+            return opened.into();
+        }
+        BrowserAnswer {
+            response: text_response(StatusCode::FORBIDDEN, NO_ACCESS),
+            is_wrong_secret: true,
+        }
+    }
+}
+
+/// The host that a request names, where its fields are as RFC 9112 asks (section 3.2); hyper sees to the rest of the head.
+fn host_of(headers: &HeaderMap) -> Result<&str, &'static str> {
+    if headers.get_all(ORIGIN).iter().count() > 1 {
+        return Err("the request names several origins\n");
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err("the request names no host, or several\n");
+    };
+    let is_part = |letter: char| letter.is_whitespace() || "/?#@\\".contains(letter);
+    host.to_str()
+        .ok()
+        .filter(|host| !host.contains(is_part))
+        .ok_or("the request's host is not the name of one\n")
+}
+
+/// Whether a browser says that somebody else's page asks (`Origin`; Fetch Metadata): a page may ask for a WebSocket, and people for a page.
+fn is_foreign(headers: &HeaderMap, mode: &str, host: &str) -> bool {
+    let is_other = |name: &str, known: &[&str]| {
+        headers
+            .get(name)
+            .is_some_and(|value| known.iter().all(|known| value != known))
+    };
+    is_other("sec-fetch-site", &["same-origin", "none"])
+        || is_other("sec-fetch-mode", &[mode])
+        || is_other("origin", &[&format!("http://{host}")])
+}
