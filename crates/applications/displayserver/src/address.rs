@@ -11,7 +11,7 @@ use crate::papers::ngp::{Ngp, NgpChangeDelivery, NgpSentDefinitions};
 use crate::papers::pup::Pup;
 use crate::papers::vio::Vio;
 use crate::raw_terminal::RawTerminal;
-use crate::stream::DisplayStream;
+use crate::stream::{DisplayStream, TerminalStream};
 use stackline_core::error::{Error, Result};
 use stackline_events::setting::host;
 use stackline_guard::secret::Secret;
@@ -47,6 +47,41 @@ pub enum DisplayAddress {
     /// One of the streams with the network graphics protocol on it.
     Ngp(Box<Self>, NgpSentDefinitions, NgpChangeDelivery),
 }
+
+/// How addresses of a host and a port are written and connected to.
+pub(crate) struct HostPortScheme {
+    /// What is written before host and port.
+    pub(crate) prefix: &'static str,
+    address: fn(String) -> DisplayAddress,
+    connect: fn(&str) -> io::Result<DisplayStream>,
+}
+
+impl HostPortScheme {
+    const fn new(
+        prefix: &'static str,
+        address: fn(String) -> DisplayAddress,
+        connect: fn(&str) -> io::Result<DisplayStream>,
+    ) -> Self {
+        Self {
+            prefix,
+            address,
+            connect,
+        }
+    }
+}
+
+static TCP: HostPortScheme = HostPortScheme::new("", DisplayAddress::Tcp, tcp);
+static MESSAGES: HostPortScheme = HostPortScheme::new("ikp:", DisplayAddress::Messages, |place| {
+    DisplayMessageStream::connect(place).map(|client| DisplayStream::Messages(Box::new(client)))
+});
+static PUP: HostPortScheme = HostPortScheme::new("pup:", DisplayAddress::Pup, |place| {
+    Pup::connect(place).map(DisplayStream::Pup)
+});
+static BLAST: HostPortScheme = HostPortScheme::new("blast:", DisplayAddress::Blast, |place| {
+    BlastStream::connect(place).map(DisplayStream::Blast)
+});
+/// Those that a prefix names.
+static SCHEMES: [&HostPortScheme; 3] = [&MESSAGES, &PUP, &BLAST];
 
 /// A secret that goes with an address, and is no part of how it is written.
 #[derive(Clone, Debug, Default)]
@@ -110,27 +145,20 @@ impl DisplayAddress {
                 "vio:HOST:PORT/ADDRESS: an internet server, and HOST:PORT or pup:HOST:PORT to which it connects".into()
             });
         }
-        let place = |place: &str| {
-            let port = place
-                .rsplit_once(':')
-                .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-            port.filter(|(host, _)| !host.is_empty())
-                .map(|_| place.to_owned())
-        };
-        for (prefix, of) in [
-            ("ikp:", Self::Messages as fn(String) -> Self),
-            ("pup:", Self::Pup),
-            ("blast:", Self::Blast),
-        ] {
-            if let Some(rest) = text.strip_prefix(prefix) {
-                return place(rest)
-                    .map(of)
-                    .ok_or_else(|| format!("HOST:PORT behind `{prefix}`"));
-            }
+        let named = SCHEMES
+            .into_iter()
+            .find_map(|scheme| Some((scheme, text.strip_prefix(scheme.prefix)?)));
+        let (scheme, place) = named.unwrap_or((&TCP, text));
+        let is_place = place
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        if is_place {
+            return Ok((scheme.address)(place.to_owned()));
         }
-        place(text)
-            .map(Self::Tcp)
-            .ok_or_else(|| "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into())
+        Err(match scheme.prefix {
+            "" => "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into(),
+            prefix => format!("HOST:PORT behind `{prefix}`"),
+        })
     }
 
     /// The same, where it is through an internet server: that server's secret is this one.
@@ -176,29 +204,35 @@ impl DisplayAddress {
     /// The same as others connect to it: where it is at all addresses of this machine, by its name.
     #[must_use]
     pub fn for_others(self) -> Self {
+        if let Some((scheme, place)) = self.host_port() {
+            return (scheme.address)(named(place));
+        }
         match self {
-            Self::Tcp(place) => Self::Tcp(named(place)),
-            Self::Messages(place) => Self::Messages(named(place)),
-            Self::Pup(place) => Self::Pup(named(place)),
-            Self::Blast(place) => Self::Blast(named(place)),
-            Self::Vio(secret, place, to) => Self::Vio(secret, named(place), to),
+            Self::Vio(secret, place, to) => Self::Vio(secret, named(&place), to),
             Self::Ngp(below, sent, changes) => {
                 Self::Ngp(Box::new(below.for_others()), sent, changes)
             }
-            local @ (Self::Unix(_) | Self::Terminal | Self::Pipe) => local,
+            other => other,
+        }
+    }
+
+    /// The row of its scheme, its host and port, where it is nothing but those.
+    pub(crate) fn host_port(&self) -> Option<(&'static HostPortScheme, &str)> {
+        match self {
+            Self::Tcp(place) => Some((&TCP, place)),
+            Self::Messages(place) => Some((&MESSAGES, place)),
+            Self::Pup(place) => Some((&PUP, place)),
+            Self::Blast(place) => Some((&BLAST, place)),
+            Self::Unix(_) | Self::Terminal | Self::Pipe | Self::Vio(..) | Self::Ngp(..) => None,
         }
     }
 
     /// Host and port, where it has them.
     fn place(&self) -> Option<&str> {
         match self {
-            Self::Unix(_) | Self::Terminal | Self::Pipe => None,
+            Self::Vio(_, place, _) => Some(place),
             Self::Ngp(below, ..) => below.place(),
-            Self::Tcp(place)
-            | Self::Messages(place)
-            | Self::Pup(place)
-            | Self::Blast(place)
-            | Self::Vio(_, place, _) => Some(place),
+            _ => self.host_port().map(|(_, place)| place),
         }
     }
 
@@ -227,14 +261,7 @@ impl DisplayAddress {
     /// Connects, and names an address where nobody is there.
     fn reach(&self, service: DisplayServiceKind, named: &Self) -> Result<DisplayStream> {
         let stream = match self {
-            Self::Tcp(address) => tcp(address).map(DisplayStream::Tcp),
             Self::Unix(path) => UnixStream::connect(path).map(DisplayStream::Unix),
-            Self::Terminal => return terminal(true),
-            Self::Pipe => return terminal(false),
-            Self::Messages(place) => DisplayMessageStream::connect(place)
-                .map(|client| DisplayStream::Messages(Box::new(client))),
-            Self::Pup(place) => Pup::connect(place).map(DisplayStream::Pup),
-            Self::Blast(place) => BlastStream::connect(place).map(DisplayStream::Blast),
             Self::Ngp(below, sent, changes) => {
                 Ngp::connect(below.reach(service, named)?, sent, *changes)
                     .map(|stream| DisplayStream::Ngp(Box::new(stream)))
@@ -248,6 +275,10 @@ impl DisplayAddress {
                 .map(DisplayStream::Vio);
                 return stream.map_err(|error| absent_service::internet(server, &error));
             }
+            _ => match self.host_port() {
+                Some((scheme, place)) => (scheme.connect)(place),
+                None => return terminal(*self == Self::Terminal),
+            },
         };
         stream.map_err(|error| service.absent(named, &error))
     }
@@ -274,17 +305,21 @@ fn terminal(is_one: bool) -> Result<DisplayStream> {
         clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
     let (input, output) =
         ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
-    Ok(DisplayStream::Terminal(input, output, raw.map(Arc::new)))
+    Ok(DisplayStream::Terminal(TerminalStream {
+        input,
+        output,
+        raw: raw.map(Arc::new),
+    }))
 }
 
-fn tcp(address: &str) -> io::Result<TcpStream> {
+fn tcp(address: &str) -> io::Result<DisplayStream> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let mut last = io::Error::other("it has no address");
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, PATIENCE) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                return Ok(stream);
+                return Ok(DisplayStream::Tcp(stream));
             }
             Err(error) => last = error,
         }
@@ -293,26 +328,25 @@ fn tcp(address: &str) -> io::Result<TcpStream> {
 }
 
 /// A place by this machine's name, where it is at all its addresses.
-fn named(place: String) -> String {
+fn named(place: &str) -> String {
     match place.parse::<SocketAddr>() {
         Ok(all) if all.ip().is_unspecified() => format!("{}:{}", host(), all.port()),
-        _ => place,
+        _ => place.to_owned(),
     }
 }
 
 impl fmt::Display for DisplayAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((scheme, place)) = self.host_port() {
+            return write!(f, "{}{place}", scheme.prefix);
+        }
         match self {
-            Self::Tcp(address) => f.write_str(address),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Terminal => f.write_str("tty"),
-            Self::Pipe => f.write_str("pipe"),
-            Self::Messages(place) => write!(f, "ikp:{place}"),
-            Self::Pup(place) => write!(f, "pup:{place}"),
-            Self::Blast(place) => write!(f, "blast:{place}"),
             Self::Vio(_, server, to) => write!(f, "vio:{server}/{to}"),
             Self::Ngp(below, _, NgpChangeDelivery::Every) => write!(f, "ngp:{below}"),
             Self::Ngp(below, _, NgpChangeDelivery::Newest) => write!(f, "ngp-newest:{below}"),
+            _ => f.write_str("pipe"),
         }
     }
 }

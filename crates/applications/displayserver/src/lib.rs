@@ -13,6 +13,7 @@
 //! | [`raw_terminal`] | a terminal that takes bytes as they are |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
 //! | [`server`] | clients' bytes to the machine and back |
+//! | [`transport`] | what carries a connection, as each transport does it |
 //! | [`view`] | the page and the WebSocket by which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
 //! | `late_answers` | answers to wrong secrets by V's messages, which wait |
@@ -39,4 +40,5 @@ pub mod server;
 pub mod simulated;
 pub mod stream;
 pub mod terminal;
+pub mod transport;
 pub mod view;

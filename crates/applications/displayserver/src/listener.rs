@@ -64,17 +64,11 @@ impl DisplayListener {
             cannot_listen(address, &error, &hint)
         };
         match address {
-            DisplayAddress::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
-                "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
-            )),
             DisplayAddress::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
                 .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
             DisplayAddress::Terminal | DisplayAddress::Pipe => {
                 Err(Error::input("nobody connects to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
             }
-            DisplayAddress::Tcp(address) => once_free(|| TcpListener::bind(address.as_str())).map(Self::Tcp).map_err(failed),
-            DisplayAddress::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
-            DisplayAddress::Blast(address) => BlastStreamListener::bind(address).map(Self::Blast).map_err(failed),
             DisplayAddress::Ngp(below, _, NgpChangeDelivery::Newest) => {
                 Err(Error::input("which changes are sent is the client's choice: nobody listens for `ngp-newest:`")
                     .hint(format!("listen at ngp:{below}; clients name it ngp-newest:{below}")))
@@ -87,6 +81,12 @@ impl DisplayListener {
                 };
                 once_free(listens).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
             }
+            DisplayAddress::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
+                "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
+            )),
+            DisplayAddress::Tcp(place) => once_free(|| TcpListener::bind(place)).map(Self::Tcp).map_err(failed),
+            DisplayAddress::Pup(place) => PupListener::bind(place).map(Self::Pup).map_err(failed),
+            DisplayAddress::Blast(place) => BlastStreamListener::bind(place).map(Self::Blast).map_err(failed),
         }
     }
 

@@ -5,6 +5,7 @@
 //! reply     what 1 (0 that was all, 1 there is more, 2 the connection ends) | answers, or why it ends
 //! ```
 
+use crate::transport::DisplayTransport;
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
 use std::cell::Cell;
 use std::fmt::Display;
@@ -51,7 +52,7 @@ pub struct DisplayMessageStream {
     answers: Vec<u8>,
     has_more: bool,
     /// How long reading may take.
-    pub(crate) patience: Cell<Option<Duration>>,
+    patience: Cell<Option<Duration>>,
 }
 
 impl DisplayMessageStream {
@@ -87,6 +88,13 @@ impl DisplayMessageStream {
         }
         self.answers.extend_from_slice(answers);
         self.has_more = *what == MORE;
+        Ok(())
+    }
+}
+
+impl DisplayTransport for DisplayMessageStream {
+    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.patience.set(patience);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::terminal;
+use stackline_displayserver::transport::DisplayTransport;
 use stackline_proto::papers::pup::{PupPacket, PupPacketKind, PupPort};
 use std::net::UdpSocket;
 use std::thread;
@@ -193,7 +194,7 @@ fn terminals(program: &[impl ToString]) -> DisplayAddress {
 /// What a terminal says until it holds that.
 fn until(stream: &Pup, wanted: &str) -> String {
     let (mut all, mut piece) = (String::new(), [0; 1000]);
-    stream.read_within(Some(Duration::from_secs(10)));
+    stream.read_within(Some(Duration::from_secs(10))).unwrap();
     while !all.contains(wanted) {
         match stream
             .next(&mut piece)
@@ -266,7 +267,7 @@ fn an_interrupt_overtakes_what_a_program_does_not_read_and_so_does_the_end() {
             let pid = common::number(&until(&stream, "."));
             assert!(common::runs(&pid), "{pid:?}");
             let mut typing = stream.again();
-            typing.write_within(Duration::from_secs(10));
+            typing.write_within(Duration::from_secs(10)).unwrap();
             typing.write_all(&common::many_lines()).unwrap();
             if interrupts {
                 stream.say(None, Some(0));

@@ -257,7 +257,7 @@ fn execute(flags: &DisplayExecute) -> Result {
         Ok((program, display))
     };
     let (program, display) = unless_stopped_or_soon(&stop, LETS_GO, begins)?;
-    let ends = program.again();
+    let ends = DisplayStream::Vio(program.again());
     let done = unless_stopped(&stop, move || {
         terminal::bring(DisplayStream::Vio(program), display, typed)
     });

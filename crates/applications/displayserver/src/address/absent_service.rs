@@ -49,12 +49,11 @@ impl DisplayServiceKind {
 }
 
 /// A place beside that one.
-fn elsewhere(address: &DisplayAddress) -> &'static str {
-    match address {
-        DisplayAddress::Unix(_) => "unix:ANOTHER_PATH",
-        DisplayAddress::Pup(_) => "pup:HOST:ANOTHER_PORT",
-        DisplayAddress::Blast(_) => "blast:HOST:ANOTHER_PORT",
-        _ => "HOST:ANOTHER_PORT",
+fn elsewhere(address: &DisplayAddress) -> String {
+    match (address, address.host_port()) {
+        (DisplayAddress::Unix(_), _) => "unix:ANOTHER_PATH".into(),
+        (_, Some((scheme, _))) => format!("{}HOST:ANOTHER_PORT", scheme.prefix),
+        _ => "HOST:ANOTHER_PORT".into(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::message_stream::{address, failed as sentence};
+use crate::transport::DisplayTransport;
 use stackline_core::time::Duration as Time;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::serve::{accept_each, in_thread};
@@ -211,20 +212,19 @@ impl BlastStream {
             read_within: self.read_within.clone(),
         }
     }
+}
 
-    /// Reading takes no longer than that, or fails.
-    pub fn read_within(&self, patience: Option<Duration>) {
+impl DisplayTransport for BlastStream {
+    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
         self.read_within.set(patience);
+        Ok(())
     }
 
-    /// Whether the other end is gone, as far as is known without reading.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
+    fn is_gone(&self) -> bool {
         self.user.0.is_ended.load(Ordering::Relaxed) || self.user.0.came().ended.is_some()
     }
 
-    /// Ends it both ways; what was written is there.
-    pub fn end(&self) {
+    fn end(&self) {
         self.user.0.end();
     }
 }

@@ -4,6 +4,7 @@
 mod newest_writer;
 
 use crate::stream::DisplayStream;
+use crate::transport::DisplayTransport;
 use newest_writer::NgpNewestWriter;
 use stackline_display::ngp::{Broken, Far, Near, NgpDefinitionKey, SharedStore};
 use stackline_guard::deadline::Deadline;
@@ -225,43 +226,6 @@ impl Ngp {
         })
     }
 
-    /// Reading takes no longer than that, or fails.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
-        self.patience.set(patience);
-        self.reads.read_within(patience)
-    }
-
-    /// Whether the kernel says that the other end is a program of this user.
-    #[must_use]
-    pub fn is_same_user(&self) -> bool {
-        self.reads.is_same_user()
-    }
-
-    /// Writing takes no longer than that, or fails.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn write_within(&self, patience: Duration) -> io::Result<()> {
-        self.shared.writes().write_within(patience)
-    }
-
-    /// Whether the other end is gone, as far as is known without reading.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        self.reads.is_gone()
-    }
-
-    /// Ends it both ways.
-    pub fn end(&self) {
-        if let Some(newest) = &self.newest {
-            newest.finish();
-        }
-        self.reads.end();
-    }
-
     /// Reads once: how many bytes came, frames and all.
     fn fill(&mut self) -> io::Result<usize> {
         let mut piece = vec![0; PIECE];
@@ -274,6 +238,32 @@ impl Ngp {
         let came = came.map_err(|broken| io::Error::new(ErrorKind::InvalidData, broken.words()))?;
         self.rest.extend(came);
         Ok(count)
+    }
+}
+
+impl DisplayTransport for Ngp {
+    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.patience.set(patience);
+        self.reads.read_within(patience)
+    }
+
+    fn is_same_user(&self) -> bool {
+        self.reads.is_same_user()
+    }
+
+    fn write_within(&self, patience: Duration) -> io::Result<()> {
+        self.shared.writes().write_within(patience)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.reads.is_gone()
+    }
+
+    fn end(&self) {
+        if let Some(newest) = &self.newest {
+            newest.finish();
+        }
+        self.reads.end();
     }
 }
 

@@ -6,6 +6,7 @@ mod listener;
 pub use listener::PupListener;
 
 use crate::message_stream::address;
+use crate::transport::DisplayTransport;
 use stackline_core::time::Instant as Moment;
 use stackline_proto::papers::pup::{
     PupConnection, PupOptions, PupPacket, PupPort, PupReceived, PupState,
@@ -261,38 +262,6 @@ impl Pup {
         }
     }
 
-    /// Reading takes no longer than that, or fails.
-    pub fn read_within(&self, patience: Option<Duration>) {
-        self.read_within.set(patience);
-    }
-
-    /// Writing takes no longer than that, or fails.
-    pub fn write_within(&self, patience: Duration) {
-        self.write_within.set(Some(patience));
-    }
-
-    /// Ends it both ways, once what was written is there.
-    pub fn end(&self) {
-        self.user.shared.end();
-    }
-
-    /// Ends it, and waits until what was written is there, or the other end is given up.
-    ///
-    /// # Errors
-    /// Why it is not.
-    pub fn finish(&self) -> io::Result<()> {
-        self.end();
-        let shared = &self.user.shared;
-        let mut connection = shared.connection();
-        loop {
-            match connection.state() {
-                PupState::Closed(Some(why)) => return Err(io::Error::other(why.clone())),
-                PupState::Closed(None) | PupState::Dallying => return Ok(()),
-                _ => connection = shared.wait(connection, Instant::now(), Some(IDLE))?,
-            }
-        }
-    }
-
     /// What comes next, interrupts before all bytes.
     ///
     /// # Errors
@@ -333,18 +302,6 @@ impl Pup {
         self.user.shared.connection().take_interrupt()
     }
 
-    /// Whether the other end is gone, as far as is known without reading.
-    #[must_use]
-    pub fn is_gone(&self) -> bool {
-        let shared = &self.user.shared;
-        let is_ended = shared.is_ended.load(Ordering::Relaxed);
-        is_ended
-            || matches!(
-                shared.connection().state(),
-                PupState::Dallying | PupState::Closed(_)
-            )
-    }
-
     /// Sends a mark behind all that was written, or a word that overtakes it.
     pub fn say(&self, mark: Option<u8>, interrupt: Option<u16>) {
         let mut connection = self.user.shared.connection();
@@ -353,6 +310,45 @@ impl Pup {
             .for_each(|code| connection.interrupt(code));
         mark.into_iter().for_each(|kind| connection.mark(kind));
         self.user.shared.flush(&mut connection);
+    }
+}
+
+impl DisplayTransport for Pup {
+    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.read_within.set(patience);
+        Ok(())
+    }
+
+    fn write_within(&self, patience: Duration) -> io::Result<()> {
+        self.write_within.set(Some(patience));
+        Ok(())
+    }
+
+    fn end(&self) {
+        self.user.shared.end();
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        self.end();
+        let shared = &self.user.shared;
+        let mut connection = shared.connection();
+        loop {
+            match connection.state() {
+                PupState::Closed(Some(why)) => return Err(io::Error::other(why.clone())),
+                PupState::Closed(None) | PupState::Dallying => return Ok(()),
+                _ => connection = shared.wait(connection, Instant::now(), Some(IDLE))?,
+            }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        let shared = &self.user.shared;
+        let is_ended = shared.is_ended.load(Ordering::Relaxed);
+        is_ended
+            || matches!(
+                shared.connection().state(),
+                PupState::Dallying | PupState::Closed(_)
+            )
     }
 }
 

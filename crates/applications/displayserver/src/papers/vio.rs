@@ -2,6 +2,7 @@
 //! the paper, section 2.3). Reading and writing may go on at once: each has messages of its own.
 
 use crate::message_stream::{address, silent};
+use crate::transport::DisplayTransport;
 use stackline_proto::papers::vio::{VioReply, VioRequest};
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
 use std::cell::Cell;
@@ -130,21 +131,6 @@ impl Vio {
             write_within: self.write_within.clone(),
         }
     }
-
-    /// Reading takes no longer than that, by a quarter of a second, or fails.
-    pub fn read_within(&self, patience: Option<Duration>) {
-        self.read_within.set(patience);
-    }
-
-    /// Writing takes no longer than that, or fails.
-    pub fn write_within(&self, patience: Duration) {
-        self.write_within.set(Some(patience));
-    }
-
-    /// Ends it both ways, once what was written is there.
-    pub fn end(&self) {
-        self.open.release();
-    }
 }
 
 fn other() -> io::Error {
@@ -154,6 +140,22 @@ fn other() -> io::Error {
 /// In the words of the server.
 fn ended(why: &[u8]) -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, String::from_utf8_lossy(why))
+}
+
+impl DisplayTransport for Vio {
+    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.read_within.set(patience);
+        Ok(())
+    }
+
+    fn write_within(&self, patience: Duration) -> io::Result<()> {
+        self.write_within.set(Some(patience));
+        Ok(())
+    }
+
+    fn end(&self) {
+        self.open.release();
+    }
 }
 
 impl Read for Vio {

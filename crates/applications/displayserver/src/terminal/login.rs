@@ -14,6 +14,7 @@
 use super::telnet_end::PIECE;
 use crate::papers::pup::{Pup, PupStreamInput};
 use crate::stream::DisplayStream;
+use crate::transport::DisplayTransport;
 use stackline_guard::attempts::Attempts;
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::{LONGEST, Secret};
@@ -201,7 +202,7 @@ pub(super) fn identify_by_pup(
     let mut piece = [0; PIECE];
     says.write_all(ASKS)?;
     loop {
-        stream.read_within(Some(deadline.timeout()?));
+        stream.read_within(Some(deadline.timeout()?))?;
         let data = match stream.next(&mut piece)? {
             PupStreamInput::Data(0) => return Err(ErrorKind::UnexpectedEof.into()),
             PupStreamInput::Data(count) => &piece[..count],
@@ -228,14 +229,14 @@ pub(super) fn identify_by_pup(
         };
         if secret.is(&line[..end]) {
             says.write_all(RIGHT)?;
-            stream.read_within(None);
+            stream.read_within(None)?;
             return Ok((is_display, line.split_off(end + 1)));
         }
         line.clear();
         tries += 1;
         let until = Deadline::within(attempts.failed(Instant::now()));
         while let Some(rest) = until.rest() {
-            stream.read_within(Some(rest));
+            stream.read_within(Some(rest))?;
             match stream.next(&mut piece) {
                 Ok(PupStreamInput::Data(0)) => return Err(ErrorKind::UnexpectedEof.into()),
                 Err(error) if !is_late(&error) => return Err(error),

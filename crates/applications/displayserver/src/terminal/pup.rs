@@ -12,6 +12,7 @@ use crate::address::DisplayAddress;
 use crate::papers::pup::{Pup, PupStreamInput};
 use crate::raw_terminal::RawTerminal;
 use crate::stream::DisplayStream;
+use crate::transport::DisplayTransport;
 use pty_process::Size;
 use pty_process::blocking::Pty;
 use stackline_core::error::Result;
