@@ -10,7 +10,7 @@ use stackline_display::protocol::{
     DisplayAnswer, DisplayInput, DisplayRequest, Stamps, VERSION, put_plain, write_request,
 };
 use stackline_display::symbols::DisplayRefusal;
-use stackline_events::event;
+use stackline_events::catalogue::rows::{DisplayCall, DisplayDone, DisplaySend};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -217,8 +217,12 @@ impl DisplayClient {
     /// All that was sent is answered: answers come in the order of requests.
     fn is_done(&mut self) {
         if self.is_recorded {
-            (self.done + 1..=self.sent)
-                .for_each(|request| event!("DISPLAY_DONE", unit(self.number, request)));
+            (self.done + 1..=self.sent).for_each(|request| {
+                DisplayDone {
+                    unit: unit(self.number, request).into(),
+                }
+                .emit()
+            });
         }
         self.done = self.sent;
     }
@@ -238,7 +242,10 @@ impl DisplayClient {
         write_request(&mut self.out, request, wants);
         self.requests = self.requests.wrapping_add(1);
         if self.is_recorded {
-            event!("DISPLAY_CALL", unit(self.number, self.requests));
+            DisplayCall {
+                unit: unit(self.number, self.requests).into(),
+            }
+            .emit();
         }
         self.flush_much()
     }
@@ -263,8 +270,12 @@ impl DisplayClient {
         }
         self.credit -= out.len() as u64;
         if self.is_recorded {
-            (self.sent + 1..=self.requests)
-                .for_each(|request| event!("DISPLAY_SEND", unit(self.number, request)));
+            (self.sent + 1..=self.requests).for_each(|request| {
+                DisplaySend {
+                    unit: unit(self.number, request).into(),
+                }
+                .emit()
+            });
         }
         self.sent = self.requests;
         let written = self.stream.write_all(&out);

@@ -11,7 +11,7 @@ use stackline_display::machine::{
 };
 use stackline_display::protocol::{DisplayAnswer, DisplayInput};
 use stackline_display::symbols::{DisplayClientLimits, DisplayRefusal};
-use stackline_events::event;
+use stackline_events::catalogue::rows::{DisplayParse, DisplayRender, DisplayStore};
 use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
@@ -108,11 +108,11 @@ impl DisplayStepObserver for DisplayEventRecorder {
     }
 
     fn passed(&mut self, step: DisplayRequestStep, client: ClientId, request: u32) {
-        let unit = unit(client.0, request);
+        let unit = unit(client.0, request).into();
         match step {
-            DisplayRequestStep::Parsed => event!("DISPLAY_PARSE", unit),
-            DisplayRequestStep::Stored => event!("DISPLAY_STORE", unit),
-            DisplayRequestStep::Rendered => event!("DISPLAY_RENDER", unit),
+            DisplayRequestStep::Parsed => DisplayParse { unit }.emit(),
+            DisplayRequestStep::Stored => DisplayStore { unit }.emit(),
+            DisplayRequestStep::Rendered => DisplayRender { unit }.emit(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Events that wait to be taken. The sampling thread and the threads that poll switches fill it; it never grows without bound.
 
+use stackline_events::catalogue::rows::EventsLost;
 use stackline_events::event_log::EventLogNames;
-use stackline_events::{EventLog, EventSink, EventValue, Keyword, clock};
+use stackline_events::{EventLog, EventSink, clock};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,11 +45,13 @@ impl BufferedEvents {
     }
 
     fn record_lost(&mut self) {
-        static LOST: Keyword = Keyword::new("EVENTS_LOST");
         let lost = std::mem::take(&mut self.unrecorded);
         if lost > 0 {
-            self.log
-                .push(LOST.id(), clock::now_ns(), &[EventValue::from(lost)]);
+            EventsLost {
+                count: lost.into(),
+                ..EventsLost::default()
+            }
+            .write(&mut self.log, clock::now_ns());
         }
     }
 }

@@ -5,10 +5,11 @@
 
 use crate::clock::thread_cpu_s;
 use crate::event_buffer::EventBuffer;
-use crate::monitors::sample::{SampleInterval, growths};
+use crate::monitors::sample::growths;
 use crate::snmp::{Binding, ObjectValue, SnmpSwitch, bulk, open, retry};
 use snmp2::SyncSession;
-use stackline_events::{EventLog, EventValue, Keyword, clock};
+use stackline_events::catalogue::rows::SwitchPort;
+use stackline_events::{EventLog, EventValue, clock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,15 +182,34 @@ struct RecordedSwitchPorts(BTreeMap<u64, (u64, SwitchPortRow)>);
 impl RecordedSwitchPorts {
     /// Records the ports that changed.
     fn record(&mut self, at_ns: u64, rows: BTreeMap<u64, SwitchPortRow>, log: &mut EventLog) {
-        static SWITCH_PORT: Keyword = Keyword::new("SWITCH_PORT");
         for (index, row) in rows {
             match self.0.get(&index) {
                 Some((_, before)) if *before == row => continue,
                 Some((before_ns, before)) if before.name == row.name => {
                     let name = row.name.clone().unwrap_or_else(|| index.to_string());
-                    let mut data = [EventValue::Text(&name); 9];
-                    data[1..].copy_from_slice(&growths(&before.counts, &row.counts));
-                    SampleInterval::between(*before_ns, at_ns).record(log, &SWITCH_PORT, &data);
+                    let [
+                        in_bytes,
+                        in_packets,
+                        in_discards,
+                        in_errors,
+                        out_bytes,
+                        out_packets,
+                        out_discards,
+                        out_errors,
+                    ] = growths(&before.counts, &row.counts);
+                    SwitchPort {
+                        interval_ns: at_ns.saturating_sub(*before_ns).into(),
+                        port: EventValue::Text(&name),
+                        in_bytes,
+                        in_packets,
+                        in_discards,
+                        in_errors,
+                        out_bytes,
+                        out_packets,
+                        out_discards,
+                        out_errors,
+                    }
+                    .write(log, at_ns);
                 }
                 // The first sample of a port, or another port with its index.
                 _ => {}

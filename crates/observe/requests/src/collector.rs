@@ -9,6 +9,7 @@ use crate::exchange_events::{
 use crate::request_parents::{RequestSpan, find_parents};
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::left_out::{Bound, LeftOut};
+use stackline_events::catalogue::rows::RequestParent;
 use stackline_events::unit_ids::LAST_FLOW;
 use std::collections::BTreeMap;
 
@@ -204,8 +205,12 @@ impl RequestCollector {
             };
             self.call_times.remove(&child);
             let host = self.hosts.get(*host).map_or("", String::as_str);
-            let values = [child.into(), parent.into(), i64::from(ppm).into()];
-            sink(host, "REQUEST_PARENT", *at_ns, &values);
+            RequestParent {
+                unit: child.into(),
+                parent: parent.into(),
+                parent_ppm: i64::from(ppm).into(),
+            }
+            .emit_on(host, *at_ns, sink);
         }
     }
 

@@ -4,11 +4,14 @@
 use crate::exchange::ExchangeKind;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::time_account::account_time;
-use stackline_events::EventValue;
+use stackline_events::catalogue::rows::{
+    NetSeen, RequestNetwork, RequestSeen, RequestTime, RequestTrace, RequestWork,
+};
 use stackline_events::unit_ids::{self, EventStreamDirection};
+use stackline_events::{EventEmitter, EventValue};
 
 /// Takes an event: host, keyword, moment, data.
-pub type RequestEventSink<'e> = dyn FnMut(&str, &str, u64, &[EventValue<'_>]) + 'e;
+pub type RequestEventSink<'e> = EventEmitter<'e>;
 
 /// What the server's thread did between the request and the answer, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -279,13 +282,17 @@ impl ExchangeEventWriter<'_> {
     ) {
         for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
             if let (Some(host), Some((_, at_ns))) = (host, passed) {
-                let [unit, stream, from, bytes] = range;
-                emit(
-                    host,
-                    "NET_SEEN",
-                    at_ns,
-                    &[unit, stream, from, bytes, way.into(), way.into()],
-                );
+                let [unit, stream, offset, bytes] = range;
+                NetSeen {
+                    unit,
+                    stream,
+                    offset,
+                    bytes,
+                    place: way.into(),
+                    way: way.into(),
+                    ..NetSeen::default()
+                }
+                .emit_on(host, at_ns, emit);
             }
         }
     }
@@ -311,50 +318,68 @@ impl ExchangeEventWriter<'_> {
             ExchangeKind::Handshake => "handshake",
             ExchangeKind::OneWay => "one way",
         };
-        emit(
-            host,
-            "REQUEST",
-            at_ns,
-            &[
-                self.unit.into(),
-                kind.into(),
-                exchange.protocol.into(),
-                i64::from(exchange.exact).into(),
-                exchange.name.text(known.contents).into(),
-                exchange.status.text(known.contents).into(),
-                self.names[0].as_str().into(),
-                self.names[1].as_str().into(),
-                known.programs.0.into(),
-                known.programs.1.into(),
-                asked_bytes.into(),
-                answered_bytes.into(),
-                exchange.parts.into(),
-                exchange.void.map_or(EventValue::Absent, EventValue::Text),
-            ],
-        );
+        RequestSeen {
+            unit: self.unit.into(),
+            kind: kind.into(),
+            protocol: exchange.protocol.into(),
+            exact: i64::from(exchange.exact).into(),
+            name: exchange.name.text(known.contents).into(),
+            status: exchange.status.text(known.contents).into(),
+            client: self.names[0].as_str().into(),
+            server: self.names[1].as_str().into(),
+            client_program: known.programs.0.into(),
+            server_program: known.programs.1.into(),
+            request_bytes: asked_bytes.into(),
+            response_bytes: answered_bytes.into(),
+            parts: exchange.parts.into(),
+            unknown: exchange.void.map_or(EventValue::Absent, EventValue::Text),
+        }
+        .emit_on(host, at_ns, emit);
         if let Some(account) = account_time(exchange) {
             let begin = exchange.begin_ns().unwrap_or(at_ns);
-            let mut values = vec![
-                EventValue::from(self.unit),
-                EventValue::from(at_ns.saturating_sub(begin)),
-            ];
-            values.extend(account.map(EventValue::from));
-            values.push(exchange.round_trip_ns.into());
-            values.push(EventValue::from(1 + exchange.turns.len() as u64));
-            emit(host, "REQUEST_TIME", at_ns, &values);
+            let [
+                lookup_ns,
+                connect_ns,
+                handshake_ns,
+                client_ns,
+                hold_ns,
+                there_ns,
+                unread_ns,
+                work_ns,
+                sending_ns,
+                back_ns,
+                client_unread_ns,
+            ] = account.map(EventValue::from);
+            RequestTime {
+                unit: self.unit.into(),
+                total_ns: at_ns.saturating_sub(begin).into(),
+                lookup_ns,
+                connect_ns,
+                handshake_ns,
+                client_ns,
+                hold_ns,
+                there_ns,
+                unread_ns,
+                work_ns,
+                sending_ns,
+                back_ns,
+                client_unread_ns,
+                round_trip_ns: exchange.round_trip_ns.into(),
+                rounds: (1 + exchange.turns.len() as u64).into(),
+            }
+            .emit_on(host, at_ns, emit);
         }
         if let Some(context) = exchange.context {
-            let ids = [
+            let (trace, span) = (
                 format!("{:032x}", context.trace()),
                 format!("{:016x}", context.parent()),
-            ];
-            let [trace, span] = ids.each_ref().map(EventValue::from);
-            emit(
-                host,
-                "REQUEST_TRACE",
-                at_ns,
-                &[self.unit.into(), trace, span],
             );
+            RequestTrace {
+                unit: self.unit.into(),
+                trace: EventValue::Text(&trace),
+                span: EventValue::Text(&span),
+            }
+            .emit_on(host, at_ns, emit);
         }
         self.network(host, at_ns, emit);
         self.work(known, host, at_ns, emit);
@@ -370,22 +395,23 @@ impl ExchangeEventWriter<'_> {
     ) {
         for (name, work) in [("REQUEST_WORK", &known.work), ("REQUEST_WAIT", &known.wait)] {
             let Some(work) = work else { continue };
-            let values = [
-                work.cpu_ns,
-                work.runnable_ns,
-                work.lock_ns,
-                work.disk_ns,
-                work.sleep_ns,
-                work.socket_ns,
-                work.child_ns,
-                work.stopped_ns,
-                work.collect_ns,
-                work.observer_ns,
-                work.other_ns,
-            ];
-            let mut row = vec![EventValue::from(self.unit), EventValue::from(work.thread)];
-            row.extend(values.map(EventValue::from));
-            emit(host, name, at_ns, &row);
+            // The data of both are alike.
+            let data = RequestWork {
+                unit: self.unit.into(),
+                thread: work.thread.into(),
+                cpu_ns: work.cpu_ns.into(),
+                runnable_ns: work.runnable_ns.into(),
+                lock_ns: work.lock_ns.into(),
+                disk_ns: work.disk_ns.into(),
+                sleep_ns: work.sleep_ns.into(),
+                socket_ns: work.socket_ns.into(),
+                child_ns: work.child_ns.into(),
+                stopped_ns: work.stopped_ns.into(),
+                collect_ns: work.collect_ns.into(),
+                observer_ns: work.observer_ns.into(),
+                other_ns: work.other_ns.into(),
+            };
+            emit(host, name, at_ns, &data.values());
         }
     }
 
@@ -394,30 +420,34 @@ impl ExchangeEventWriter<'_> {
             let of_round = |(asked, answer): (&ExchangeMessage, Option<&ExchangeMessage>)| {
                 [Some(asked), answer][role].map_or(0, of)
             };
-            self.exchange
+            let sum = self
+                .exchange
                 .rounds()
                 .map(of_round)
-                .fold(0, u64::saturating_add)
+                .fold(0, u64::saturating_add);
+            EventValue::from(sum)
         };
         let (request, response) = (0, 1);
-        let values = [
-            sum(request, |message| message.again),
-            sum(request, |message| message.again_ns),
-            sum(response, |message| message.again),
-            sum(response, |message| message.again_ns),
-            sum(request, |message| message.held_ns),
-            sum(response, |message| message.held_ns),
-            sum(request, |message| message.window_ns),
-            sum(response, |message| message.window_ns),
-            self.exchange.connect_again,
-            sum(response, |message| message.late_ns),
-            sum(request, |message| message.paused_ns),
-            sum(response, |message| message.paused_ns),
-        ];
-        if values.iter().any(|value| *value > 0) {
-            let mut row = vec![EventValue::from(self.unit)];
-            row.extend(values.map(EventValue::from));
-            emit(host, "REQUEST_NETWORK", at_ns, &row);
+        let data = RequestNetwork {
+            unit: self.unit.into(),
+            again_there: sum(request, |message| message.again),
+            again_there_ns: sum(request, |message| message.again_ns),
+            again_back: sum(response, |message| message.again),
+            again_back_ns: sum(response, |message| message.again_ns),
+            held_there_ns: sum(request, |message| message.held_ns),
+            held_back_ns: sum(response, |message| message.held_ns),
+            window_there_ns: sum(request, |message| message.window_ns),
+            window_back_ns: sum(response, |message| message.window_ns),
+            connect_again: self.exchange.connect_again.into(),
+            late_back_ns: sum(response, |message| message.late_ns),
+            paused_there_ns: sum(request, |message| message.paused_ns),
+            paused_back_ns: sum(response, |message| message.paused_ns),
+        };
+        if data.values()[1..]
+            .iter()
+            .any(|value| *value != EventValue::Number(0))
+        {
+            data.emit_on(host, at_ns, emit);
         }
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! It never counts or emits anything while nobody records.
 
+use crate::catalogue::rows::{SockReceive, SockReceived, SockSend, SockSent};
 use crate::recorder::{self, is_recording};
-use crate::{EventValue, Keyword, clock, event};
+use crate::{EventValue, Keyword, clock};
 use std::cell::Cell;
 
 /// One direction of what the thread works on.
@@ -69,13 +70,14 @@ impl ThreadScope {
             (&RECEIVE, gave.began_ns, gave.room),
             (&RECEIVED, gave.ended_ns, gave.bytes),
         ] {
-            let values = [
-                unit.into(),
-                self.into.stream.get().into(),
-                EventValue::Absent,
-                (bytes as u64).into(),
-            ];
-            recorder::emit_at(keyword.id(), at_ns, &values);
+            // Both have the same data.
+            let data = SockReceive {
+                unit: unit.into(),
+                stream: self.into.stream.get().into(),
+                offset: EventValue::Absent,
+                bytes: (bytes as u64).into(),
+            };
+            recorder::emit_at(keyword.id(), at_ns, &data.values());
         }
     }
 }
@@ -201,11 +203,22 @@ pub fn sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Resu
 
 fn send_with_events<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
     SCOPE.with(|scope| {
-        let known = (scope.unit.get(), scope.out.stream.get(), scope.out.at.get());
-        event!("SOCK_SEND", known.0, known.1, known.2, bytes);
+        let entry = SockSend {
+            unit: scope.unit.get().into(),
+            stream: scope.out.stream.get().into(),
+            offset: scope.out.at.get().into(),
+            bytes: bytes.into(),
+        };
+        entry.emit();
         let result = call();
         let sent = *result.as_ref().unwrap_or(&0);
-        event!("SOCK_SENT", known.0, known.1, known.2, sent);
+        SockSent {
+            unit: entry.unit,
+            stream: entry.stream,
+            offset: entry.offset,
+            bytes: sent.into(),
+        }
+        .emit();
         scope.out.pass(sent as u64);
         result
     })
@@ -231,12 +244,13 @@ fn receive_with_events<E>(
     call: impl FnOnce() -> Result<usize, E>,
 ) -> Result<usize, E> {
     SCOPE.with(|scope| {
-        let known = (
-            scope.unit.get(),
-            scope.into.stream.get(),
-            scope.into.at.get(),
-        );
-        if known.2.is_none() {
+        let entry = SockReceive {
+            unit: scope.unit.get().into(),
+            stream: scope.into.stream.get().into(),
+            offset: scope.into.at.get().into(),
+            bytes: bytes.into(),
+        };
+        if entry.offset == EventValue::Absent {
             let began_ns = clock::now_ns();
             let result = call();
             if let Ok(received) = &result {
@@ -252,12 +266,18 @@ fn receive_with_events<E>(
             return result;
         }
         if !scope.waits.replace(true) {
-            event!("SOCK_RECEIVE", known.0, known.1, known.2, bytes);
+            entry.emit();
         }
         let result = call();
         if let Ok(received) = &result {
             scope.waits.set(false);
-            event!("SOCK_RECEIVED", known.0, known.1, known.2, *received);
+            SockReceived {
+                unit: entry.unit,
+                stream: entry.stream,
+                offset: entry.offset,
+                bytes: (*received).into(),
+            }
+            .emit();
             scope.into.pass(*received as u64);
         }
         result

@@ -21,8 +21,8 @@ use stackline_endpoint::{
     BulkDirection, ConnectionFacts, Endpoint, EndpointObservation, EndpointProcessor,
     EndpointService, EndpointStep, EndpointWorld,
 };
+use stackline_events::catalogue::rows::{AppStart, AppStop};
 use stackline_events::unit_ids::{self, EventStreamDirection};
-use stackline_events::{EventValue, event};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -216,8 +216,16 @@ impl EndpointWorld for LiveEndpointWorld {
     /// Connections and data units are recorded where they are, by `stacks::trace`.
     fn emit(&self, step: EndpointStep) {
         match step {
-            EndpointStep::ClockStarts => event!("APP_START", EventValue::Absent, self.stream),
-            EndpointStep::ClockStops => event!("APP_STOP", EventValue::Absent, self.stream),
+            EndpointStep::ClockStarts => AppStart {
+                stream: self.stream.into(),
+                ..AppStart::default()
+            }
+            .emit(),
+            EndpointStep::ClockStops => AppStop {
+                stream: self.stream.into(),
+                ..AppStop::default()
+            }
+            .emit(),
             _ => {}
         }
     }

@@ -4,7 +4,8 @@ use stackline_core::error::Error;
 use stackline_core::run_schedule::ScheduledRun;
 use stackline_core::trace_index::{HostTrace, Index, RunSpan};
 use stackline_core::units;
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::EventLog;
+use stackline_events::catalogue::rows::{RunStart, RunStop};
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -156,16 +157,21 @@ impl RunTracer {
 
 /// Where a run begins and ends.
 fn marks(scheduled: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
-    static START: Keyword = Keyword::new("RUN_START");
-    static STOP: Keyword = Keyword::new("RUN_STOP");
     let mut event_log = EventLog::default();
     event_log.host(COORDINATOR);
-    let data = [
-        EventValue::from(scheduled.index),
-        EventValue::from(scheduled.run),
-        EventValue::from(!scheduled.counted),
-    ];
-    event_log.push(START.id(), span_ns.0, &data);
-    event_log.push(STOP.id(), span_ns.1, &data);
+    let (measurement, run) = (scheduled.index.into(), scheduled.run.into());
+    let warmup = (!scheduled.counted).into();
+    RunStart {
+        measurement,
+        run,
+        warmup,
+    }
+    .write(&mut event_log, span_ns.0);
+    RunStop {
+        measurement,
+        run,
+        warmup,
+    }
+    .write(&mut event_log, span_ns.1);
     event_log
 }

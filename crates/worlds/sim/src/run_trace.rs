@@ -6,7 +6,7 @@ use crate::port_events::{SimProcessorSpending, cpu_use};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::EndpointStep;
-use stackline_events::catalogue::rows::TcpInfo;
+use stackline_events::catalogue::rows::{AppSend, BlastSend, TcpInfo};
 use stackline_events::unit_ids::{self, EventStreamDirection, Numbering};
 use stackline_events::{EventLogs, EventValue, Keyword};
 use stackline_net::NodeIndex;
@@ -230,14 +230,15 @@ impl SimTraceLog {
             EventKind::Nak => &BLAST_NAK,
             EventKind::Ack => &BLAST_ACK,
         };
-        let values = [
-            EventValue::Absent,
-            stream.into(),
-            event.offset.into(),
-            event.bytes.into(),
-            EventValue::Text(event.cause),
-        ];
-        self.emit(host, at, keyword, &values);
+        // The data of all that a blast does are alike.
+        let data = BlastSend {
+            unit: EventValue::Absent,
+            stream: stream.into(),
+            offset: event.offset.into(),
+            bytes: event.bytes.into(),
+            cause: EventValue::Text(event.cause),
+        };
+        self.emit(host, at, keyword, &data.values());
     }
 
     /// An event on a host, at a true moment.
@@ -376,8 +377,9 @@ impl SimEndpointTrace {
         }
     }
 
-    fn emit(&self, at: Instant, keyword: &Keyword, values: &[EventValue<'_>]) {
-        self.log.emit(self.host, at, keyword, values);
+    /// The data of all operations are alike.
+    fn emit(&self, at: Instant, keyword: &Keyword, data: &AppSend<'_>) {
+        self.log.emit(self.host, at, keyword, &data.values());
     }
 
     /// The stream it sends on, and the one it takes from.
@@ -402,43 +404,37 @@ impl SimEndpointTrace {
             EndpointStep::Accepted => self.connection(at, &ACCEPTED, self.offset(&self.out)),
             EndpointStep::Disconnect => self.connection(at, &DISCONNECT, None),
             EndpointStep::Disconnected => self.connection(at, &DISCONNECTED, None),
-            EndpointStep::ClockStarts => self.emit(
-                at,
-                &START,
-                &[self.connection.get().into(), self.own_stream().into()],
-            ),
-            EndpointStep::ClockStops => self.emit(
-                at,
-                &STOP,
-                &[self.connection.get().into(), self.own_stream().into()],
-            ),
+            EndpointStep::ClockStarts => self.connection(at, &START, None),
+            EndpointStep::ClockStops => self.connection(at, &STOP, None),
             EndpointStep::AwaitsWord => {
-                let values = [
-                    EventValue::Absent,
-                    self.peer_stream().into(),
-                    self.offset(&self.taken).into(),
-                ];
-                self.emit(at, &AWAIT, &values);
+                let data = AppSend {
+                    stream: self.peer_stream().into(),
+                    offset: self.offset(&self.taken).into(),
+                    ..AppSend::default()
+                };
+                self.emit(at, &AWAIT, &data);
             }
             EndpointStep::StreamEnded => {
                 let (unit, stream) = self.next_taken();
-                self.emit(
-                    at,
-                    &ENDED,
-                    &[unit.into(), stream.into(), self.offset(&self.taken).into()],
-                );
+                let data = AppSend {
+                    unit: unit.into(),
+                    stream: stream.into(),
+                    offset: self.offset(&self.taken).into(),
+                    ..AppSend::default()
+                };
+                self.emit(at, &ENDED, &data);
             }
         }
     }
 
     fn connection(&self, at: Instant, keyword: &Keyword, begins: Option<u64>) {
-        let values = [
-            self.connection.get().into(),
-            self.own_stream().into(),
-            begins.into(),
-            EventValue::Absent,
-        ];
-        self.emit(at, keyword, &values);
+        let data = AppSend {
+            unit: self.connection.get().into(),
+            stream: self.own_stream().into(),
+            offset: begins.into(),
+            ..AppSend::default()
+        };
+        self.emit(at, keyword, &data);
     }
 
     /// The next unit that comes, and its stream.
@@ -478,16 +474,13 @@ impl SimEndpointTrace {
         }
         self.leaving.set((unit, self.out.get()));
         let offset = self.offset(&self.out);
-        self.emit(
-            at,
-            keyword,
-            &[
-                unit.into(),
-                self.own_stream().into(),
-                offset.into(),
-                bytes.into(),
-            ],
-        );
+        let data = AppSend {
+            unit: unit.into(),
+            stream: self.own_stream().into(),
+            offset: offset.into(),
+            bytes: bytes.into(),
+        };
+        self.emit(at, keyword, &data);
         unit
     }
 
@@ -504,16 +497,13 @@ impl SimEndpointTrace {
 
     fn has_left(&self, at: Instant, keyword: &Keyword, unit: i64, begin: u64, bytes: u64) {
         let begin = self.streams.get().then_some(begin);
-        self.emit(
-            at,
-            keyword,
-            &[
-                unit.into(),
-                self.own_stream().into(),
-                begin.into(),
-                bytes.into(),
-            ],
-        );
+        let data = AppSend {
+            unit: unit.into(),
+            stream: self.own_stream().into(),
+            offset: begin.into(),
+            bytes: bytes.into(),
+        };
+        self.emit(at, keyword, &data);
     }
 
     /// Units of so many bytes that were handed over together have all left: their ids, and where they begin.
@@ -540,16 +530,13 @@ impl SimEndpointTrace {
     /// The application waits for its next data unit, or for a call.
     pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
         let (unit, stream) = self.next_taken();
-        self.emit(
-            at,
-            &AWAIT,
-            &[
-                unit.into(),
-                stream.into(),
-                self.offset(&self.taken).into(),
-                bytes.into(),
-            ],
-        );
+        let data = AppSend {
+            unit: unit.into(),
+            stream: stream.into(),
+            offset: self.offset(&self.taken).into(),
+            bytes: bytes.into(),
+        };
+        self.emit(at, &AWAIT, &data);
     }
 
     /// A data unit is there whole. `number` is that on this connection, where a packet shows it.
@@ -564,29 +551,23 @@ impl SimEndpointTrace {
             self.call.set(unit);
         }
         let offset = self.offset(&self.taken);
-        self.emit(
-            at,
-            keyword,
-            &[
-                unit.into(),
-                self.peer_stream().into(),
-                offset.into(),
-                bytes.into(),
-            ],
-        );
+        let data = AppSend {
+            unit: unit.into(),
+            stream: self.peer_stream().into(),
+            offset: offset.into(),
+            bytes: bytes.into(),
+        };
+        self.emit(at, keyword, &data);
     }
 
     /// The last call is given up.
     pub(crate) fn lost(&self, at: Instant, bytes: u64) {
-        self.emit(
-            at,
-            &LOST,
-            &[
-                self.call.get().into(),
-                self.own_stream().into(),
-                EventValue::Absent,
-                bytes.into(),
-            ],
-        );
+        let data = AppSend {
+            unit: self.call.get().into(),
+            stream: self.own_stream().into(),
+            offset: EventValue::Absent,
+            bytes: bytes.into(),
+        };
+        self.emit(at, &LOST, &data);
     }
 }

@@ -5,6 +5,7 @@ use crate::event_order::TraceSourceEvent;
 use crate::request_sample::{DISK_BYTES, RequestSample};
 use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
+use stackline_events::catalogue::rows::{EventsLost, ObserverCost};
 use stackline_events::{EventLog, EventValue, unit_ids};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::SocketConnections;
@@ -256,12 +257,16 @@ impl RequestRecorder {
         }
         self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts().first().cloned().filter(|_| count > 0) {
+            let data = EventsLost {
+                count: count.into(),
+                seen: seen.into(),
+            };
             emit_event(
                 &mut self.logs,
                 &host,
-                "EVENTS_LOST",
+                EventsLost::KEYWORD,
                 at_ns,
-                &[count.into(), seen.into()],
+                &data.values(),
             );
         }
     }
@@ -270,10 +275,19 @@ impl RequestRecorder {
     pub(crate) fn cost(&mut self, at_ns: u64, cost: &ObservationCost) {
         if let Some(host) = self.hosts().first().cloned() {
             let (without, with) = cost.medians_ns;
-            let batches = (cost.batches.0 + cost.batches.1) as u64;
-            let values =
-                [batches, without as u64, with as u64, cost.spread_ns as u64].map(EventValue::from);
-            emit_event(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
+            let data = ObserverCost {
+                batches: ((cost.batches.0 + cost.batches.1) as u64).into(),
+                without_ns: (without as u64).into(),
+                with_ns: (with as u64).into(),
+                spread_ns: (cost.spread_ns as u64).into(),
+            };
+            emit_event(
+                &mut self.logs,
+                &host,
+                ObserverCost::KEYWORD,
+                at_ns,
+                &data.values(),
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! Emits a connection's events while a recorder is on: packets sent with the reason, missing packets, timers. It never
 //! changes the connection; without a recorder it costs one load.
 
+use stackline_events::catalogue::rows::BlastSend;
 use stackline_events::{EventValue, Keyword, recorder, scope};
 use stackline_proto::blast::event_tracer::{BlastTracer, EventKind};
 use stackline_proto::blast::{BlastHeader, BlastOutput};
@@ -43,12 +44,13 @@ fn emit(event: stackline_proto::blast::event_tracer::BlastEvent) {
     };
     let (own, peer) = scope::streams();
     let stream = if event.kind.is_own() { own } else { peer };
-    let values = [
-        EventValue::Absent,
-        stream.into(),
-        event.offset.into(),
-        event.bytes.into(),
-        EventValue::Text(event.cause),
-    ];
-    recorder::emit(keyword, &values);
+    // The data of all that a blast does are alike.
+    let data = BlastSend {
+        unit: EventValue::Absent,
+        stream: stream.into(),
+        offset: event.offset.into(),
+        bytes: event.bytes.into(),
+        cause: EventValue::Text(event.cause),
+    };
+    recorder::emit(keyword, &data.values());
 }

@@ -4,7 +4,8 @@
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled};
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
-use stackline_events::{EventLog, Keyword, clock};
+use stackline_events::catalogue::rows::ClockStep;
+use stackline_events::{EventLog, clock};
 
 /// Smaller changes are not recorded, ns: the kernel's rounding of the two clocks may cause them.
 const LEAST_NS: u64 = 1_000;
@@ -58,9 +59,9 @@ impl Ahead {
 }
 
 fn record(_: SampleInterval, before: &Ahead, now: &mut Ahead, log: &mut EventLog) {
-    static STEP: Keyword = Keyword::new("CLOCK_STEP");
     if let Some(step_ns) = before.step_ns(*now) {
-        log.push(STEP.id(), clock::now_ns(), &[step_ns.into()]);
+        let by_ns = step_ns.into();
+        ClockStep { by_ns }.write(log, clock::now_ns());
     }
 }
 

@@ -1,7 +1,8 @@
 //! Disks and their partitions: what they completed and how long they were busy, from `/proc/diskstats`.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growth};
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::catalogue::rows::DiskUse;
+use stackline_events::{EventLog, EventValue};
 
 /// A sector of these counters, whatever those of the disk are.
 const SECTOR: u64 = 512;
@@ -56,7 +57,6 @@ fn record(
     now: &[DiskCounters],
     log: &mut EventLog,
 ) {
-    static DISK: Keyword = Keyword::new("DISK");
     for disk in now {
         let Some(earlier) = before
             .iter()
@@ -64,12 +64,17 @@ fn record(
         else {
             continue;
         };
-        let mut data = [EventValue::Text(&disk.device); 6];
-        for (at, counter) in disk.counters.into_iter().enumerate() {
-            data[at + 1] = growth(earlier.counters[at], counter);
+        let grown = |at: usize| growth(earlier.counters[at], disk.counters[at]);
+        DiskUse {
+            interval_ns: interval.length_ns.into(),
+            device: EventValue::Text(&disk.device),
+            reads: grown(0),
+            read_bytes: grown(1),
+            writes: grown(2),
+            written_bytes: grown(3),
+            busy_ns: (u64::from(disk.busy_ms.wrapping_sub(earlier.busy_ms)) * NS_IN_MS).into(),
         }
-        data[5] = (u64::from(disk.busy_ms.wrapping_sub(earlier.busy_ms)) * NS_IN_MS).into();
-        interval.record(log, &DISK, &data);
+        .write(log, interval.end_ns);
     }
 }
 

@@ -3,7 +3,8 @@
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growth};
 use crate::kernel_file::SampledFile;
 use crate::parse::interfaces::{InterfaceTraffic, parse};
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::catalogue::rows::InterfaceUse;
+use stackline_events::{EventLog, EventValue};
 
 const PATH: &str = "/proc/thread-self/net/dev";
 
@@ -34,17 +35,25 @@ fn record(
     now: &[InterfaceTraffic],
     log: &mut EventLog,
 ) {
-    static NETIF: Keyword = Keyword::new("NETIF");
     for interface in now {
         let Some(earlier) = before.iter().find(|other| other.name == interface.name) else {
             continue;
         };
-        let mut data = [EventValue::Text(&interface.name); 9];
+        let grown = |column: usize| growth(earlier.counters[column], interface.counters[column]);
         // The file has errors before drops.
-        for (at, column) in [0, 1, 3, 2, 4, 5, 7, 6].into_iter().enumerate() {
-            data[at + 1] = growth(earlier.counters[column], interface.counters[column]);
+        InterfaceUse {
+            interval_ns: interval.length_ns.into(),
+            interface: EventValue::Text(&interface.name),
+            received_bytes: grown(0),
+            received_packets: grown(1),
+            received_errors: grown(2),
+            received_drops: grown(3),
+            sent_bytes: grown(4),
+            sent_packets: grown(5),
+            sent_errors: grown(6),
+            sent_drops: grown(7),
         }
-        interval.record(log, &NETIF, &data);
+        .write(log, interval.end_ns);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::name_values;
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::EventLog;
+use stackline_events::catalogue::rows::MemoryUse;
 
 /// Starts the monitor.
 pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
@@ -19,8 +20,14 @@ fn parse([text]: [&str; 1]) -> Option<MemoryLevels> {
 }
 
 fn record(interval: SampleInterval, _: &MemoryLevels, now: &mut MemoryLevels, log: &mut EventLog) {
-    static MEMORY: Keyword = Keyword::new("MEMORY");
-    interval.record(log, &MEMORY, &now.map(EventValue::from));
+    let [available, free, dirty] = *now;
+    MemoryUse {
+        interval_ns: interval.length_ns.into(),
+        available_bytes: available.into(),
+        free_bytes: free.into(),
+        dirty_bytes: dirty.into(),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::sample::{SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::pressure;
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::catalogue::rows::PressureStall;
+use stackline_events::{EventLog, EventValue};
 
 /// Starts the monitor of one resource.
 pub(super) fn start(resource: &'static str, path: &'static str) -> Started {
@@ -27,7 +28,6 @@ fn record(
     now: &Pressure,
     log: &mut EventLog,
 ) {
-    static PRESSURE: Keyword = Keyword::new("PRESSURE");
     let ppm = |before: u64, now: u64| {
         let waited_ns = now.checked_sub(before)?.checked_mul(1_000)?;
         // The kernel may add time of one interval in the next, which would make more than all of it.
@@ -38,15 +38,13 @@ fn record(
         .1
         .zip(now.1)
         .and_then(|(before, now)| ppm(before, now));
-    interval.record(
-        log,
-        &PRESSURE,
-        &[
-            EventValue::Text(resource),
-            ppm(before.0, now.0).into(),
-            full.into(),
-        ],
-    );
+    PressureStall {
+        interval_ns: interval.length_ns.into(),
+        resource: EventValue::Text(resource),
+        some_ppm: ppm(before.0, now.0).into(),
+        full_ppm: full.into(),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled};
 use crate::kernel_file::SampledFile;
 use nix::unistd::{getpid, gettid};
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::catalogue::rows::ProcessPaused;
+use stackline_events::{EventLog, EventValue};
 use stackline_os::root_directory::describe_file_error;
 
 /// Most threads that are sampled.
@@ -118,7 +119,6 @@ impl ProcessThreads {
 
 /// Records what kept the process from running in an interval, if anything did.
 fn record(interval: SampleInterval, every_ns: u64, waits: SamplerCoreWaits, log: &mut EventLog) {
-    static PROCESS_PAUSED: Keyword = Keyword::new("PROCESS_PAUSED");
     let late = interval.length_ns.saturating_sub(every_ns);
     // A long interval is late only when a good part of it is.
     let stopped = late >= LATE_NS.max(every_ns / 2) && waits.sampler < late / 2;
@@ -130,12 +130,13 @@ fn record(interval: SampleInterval, every_ns: u64, waits: SamplerCoreWaits, log:
         false if waited >= interval.length_ns / 2 => (waited, "waited for a core"),
         false => return,
     };
-    let pid = EventValue::from(getpid().as_raw());
-    interval.record(
-        log,
-        &PROCESS_PAUSED,
-        &[pid, waited.into(), EventValue::Text(reason)],
-    );
+    ProcessPaused {
+        interval_ns: interval.length_ns.into(),
+        pid: getpid().as_raw().into(),
+        waited_ns: waited.into(),
+        reason: EventValue::Text(reason),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growths};
 use crate::parse::{name_values, stat};
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::catalogue::rows::{CpuUse, Vmstat};
+use stackline_events::{EventLog, EventValue};
 
 /// With fewer ticks of a core than these (10 ms each) its shares would be too coarse: the time is added to the next interval.
 const FEWEST_TICKS: u64 = 5;
@@ -51,8 +52,30 @@ fn record(
     now: &mut ProcessorCounters,
     log: &mut EventLog,
 ) {
-    static VMSTAT: Keyword = Keyword::new("VMSTAT");
-    interval.record(log, &VMSTAT, &growths(&before.counts, &now.counts));
+    let [
+        interrupts,
+        switches,
+        forks,
+        faults,
+        major_faults,
+        pages_in,
+        pages_out,
+        swapped_in,
+        swapped_out,
+    ] = growths(&before.counts, &now.counts);
+    Vmstat {
+        interval_ns: interval.length_ns.into(),
+        interrupts,
+        switches,
+        forks,
+        faults,
+        major_faults,
+        pages_in,
+        pages_out,
+        swapped_in,
+        swapped_out,
+    }
+    .write(log, interval.end_ns);
 
     let length_ns = before.cores_age_ns + interval.length_ns;
     let ticks =
@@ -80,25 +103,24 @@ fn record_core(
     now: &stat::CpuTimes,
     log: &mut EventLog,
 ) {
-    static CPU_USE: Keyword = Keyword::new("CPU_USE");
     // Some of the kernel's counts go back by one tick now and then; these count as unchanged.
     let grown: [u64; stat::KINDS.len()] =
         std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
     let total = grown.iter().sum::<u64>().max(1);
     let ppm = |ticks: u64| EventValue::from(ticks.saturating_mul(1_000_000) / total);
     let [user, nice, system, idle, iowait, irq, softirq, steal] = grown;
-    let shares = [
-        ppm(user + nice),
-        ppm(system),
-        ppm(softirq),
-        ppm(irq),
-        ppm(steal),
-        ppm(idle),
-        ppm(iowait),
-    ];
-    let mut values = [EventValue::from(core); 8];
-    values[1..].copy_from_slice(&shares);
-    interval.record(log, &CPU_USE, &values);
+    CpuUse {
+        interval_ns: interval.length_ns.into(),
+        core: core.into(),
+        user_ppm: ppm(user + nice),
+        system_ppm: ppm(system),
+        softirq_ppm: ppm(softirq),
+        irq_ppm: ppm(irq),
+        steal_ppm: ppm(steal),
+        idle_ppm: ppm(idle),
+        iowait_ppm: ppm(iowait),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growths};
 use crate::parse::block;
-use stackline_events::{EventLog, Keyword};
+use stackline_events::EventLog;
+use stackline_events::catalogue::rows::{NetstatTcp, NetstatUdp};
 
 /// Starts the monitor.
 pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
@@ -55,10 +56,48 @@ fn parse([snmp, netstat]: [&str; 2]) -> Option<Protocols> {
 }
 
 fn record(interval: SampleInterval, before: &Protocols, now: &mut Protocols, log: &mut EventLog) {
-    static NETSTAT_TCP: Keyword = Keyword::new("NETSTAT_TCP");
-    static NETSTAT_UDP: Keyword = Keyword::new("NETSTAT_UDP");
-    interval.record(log, &NETSTAT_TCP, &growths(&before.0, &now.0));
-    interval.record(log, &NETSTAT_UDP, &growths(&before.1, &now.1));
+    let [
+        segments_in,
+        segments_out,
+        retransmits,
+        resets,
+        timeouts,
+        listen_drops,
+        receive_queue_drops,
+        delayed_acks,
+        loss_probes,
+        out_of_order,
+    ] = growths(&before.0, &now.0);
+    NetstatTcp {
+        interval_ns: interval.length_ns.into(),
+        segments_in,
+        segments_out,
+        retransmits,
+        resets,
+        timeouts,
+        listen_drops,
+        receive_queue_drops,
+        delayed_acks,
+        loss_probes,
+        out_of_order,
+    }
+    .write(log, interval.end_ns);
+    let [
+        r#in,
+        out,
+        receive_buffer_errors,
+        send_buffer_errors,
+        checksum_errors,
+    ] = growths(&before.1, &now.1);
+    NetstatUdp {
+        interval_ns: interval.length_ns.into(),
+        r#in,
+        out,
+        receive_buffer_errors,
+        send_buffer_errors,
+        checksum_errors,
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use crate::kernel_file::SampledFile;
 use crate::watch_config::{Config, Observed, WatchedPorts};
-use stackline_events::event_log::MOST_VALUES;
-use stackline_events::{EventLog, EventValue, Keyword, clock};
+use stackline_events::{EventLog, EventValue, clock};
 use std::sync::{Arc, Mutex};
 
 /// Samples one thing of this machine and records what happened between samples.
@@ -50,15 +49,6 @@ impl SampleInterval {
             end_ns,
             length_ns: end_ns.saturating_sub(before_ns),
         }
-    }
-
-    /// Records an event whose first field is the interval's length.
-    pub(crate) fn record(self, log: &mut EventLog, keyword: &Keyword, rest: &[EventValue<'_>]) {
-        let mut data = [EventValue::Absent; MOST_VALUES];
-        let count = rest.len().min(data.len() - 1);
-        data[0] = self.length_ns.into();
-        data[1..=count].copy_from_slice(&rest[..count]);
-        log.push(keyword.id(), self.end_ns, &data[..=count]);
     }
 }
 
@@ -143,17 +133,21 @@ pub(crate) fn file_reader<S, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_events::catalogue::rows::VmstatSysCalls;
 
     #[test]
     fn the_first_sample_records_nothing() {
-        static COUNTED: Keyword = Keyword::new("SAMPLE_TEST");
         let (mut count, mut log) = (0, EventLog::default());
         let read = move || {
             count += 1;
             Ok(count)
         };
         let record = |interval: SampleInterval, before: &u64, now: &mut u64, log: &mut EventLog| {
-            interval.record(log, &COUNTED, &[growth(*before, *now)]);
+            VmstatSysCalls {
+                interval_ns: interval.length_ns.into(),
+                calls: growth(*before, *now),
+            }
+            .write(log, interval.end_ns);
         };
         let mut monitor = create_sampled(read, record).unwrap();
         for records in 0..3 {

@@ -2,7 +2,8 @@
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::softnet;
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::EventLog;
+use stackline_events::catalogue::rows;
 
 /// Starts the monitor.
 pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
@@ -21,7 +22,6 @@ fn parse([text]: [&str; 1]) -> Option<Vec<Core>> {
 
 /// A core that received nothing is left out.
 fn record(interval: SampleInterval, before: &[Core], now: &[Core], log: &mut EventLog) {
-    static SOFTNET: Keyword = Keyword::new("SOFTNET");
     for (core, softnet) in now {
         let Some((_, earlier)) = before
             .iter()
@@ -30,15 +30,15 @@ fn record(interval: SampleInterval, before: &[Core], now: &[Core], log: &mut Eve
             continue;
         };
         // The kernel's counters have 32 bits.
-        let growth =
-            |before: u64, now: u64| EventValue::from((now as u32).wrapping_sub(before as u32));
-        let data = [
-            EventValue::from(*core),
-            growth(earlier.processed, softnet.processed),
-            growth(earlier.dropped, softnet.dropped),
-            growth(earlier.squeezed, softnet.squeezed),
-        ];
-        interval.record(log, &SOFTNET, &data);
+        let growth = |before: u64, now: u64| (now as u32).wrapping_sub(before as u32).into();
+        rows::Softnet {
+            interval_ns: interval.length_ns.into(),
+            core: (*core).into(),
+            packets: growth(earlier.processed, softnet.processed),
+            drops: growth(earlier.dropped, softnet.dropped),
+            squeezed: growth(earlier.squeezed, softnet.squeezed),
+        }
+        .write(log, interval.end_ns);
     }
 }
 

@@ -6,7 +6,7 @@ use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growt
 use crate::kernel_trace::tracepoint_id;
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
-use stackline_events::Keyword;
+use stackline_events::catalogue::rows::VmstatSysCalls;
 use std::thread::available_parallelism;
 
 /// Its name among monitors.
@@ -50,8 +50,11 @@ fn words(error: std::io::Error) -> String {
 }
 
 fn record(interval: SampleInterval, before: u64, now: u64, log: &mut stackline_events::EventLog) {
-    static CALLS: Keyword = Keyword::new("VMSTAT_SYS_CALLS");
-    interval.record(log, &CALLS, &[growth(before, now)]);
+    VmstatSysCalls {
+        interval_ns: interval.length_ns.into(),
+        calls: growth(before, now),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

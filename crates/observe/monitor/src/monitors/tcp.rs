@@ -16,8 +16,10 @@ use congestion::CongestionStates;
 use connection_filter::ConnectionFilter;
 use retransmissions::Retransmissions;
 use sock_diag::{DiagSocket, SockDiag, TcpInfoCounters};
-use stackline_events::catalogue::rows::TcpInfo;
-use stackline_events::{EventLog, EventValue, Keyword, clock};
+use stackline_events::catalogue::rows::{
+    EventsLost, TcpDrop, TcpInfo, TcpRcvqFull, TcpReset, TcpState,
+};
+use stackline_events::{EventLog, EventValue, clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -166,10 +168,11 @@ impl TcpMonitor {
         pair: Option<AddressPair>,
         log: &mut EventLog,
     ) {
-        static STATE: Keyword = Keyword::new("TCP_STATE");
-        static DROP: Keyword = Keyword::new("TCP_DROP");
-        static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
-        static RESET: Keyword = Keyword::new("TCP_RESET");
+        let (local, remote) = (
+            pair.map(|pair| pair.local.to_string()),
+            pair.map(|pair| pair.remote.to_string()),
+        );
+        let (local, remote) = (local.as_deref().into(), remote.as_deref().into());
         match (event, pair) {
             (TcpEvent::Retransmit { handshake, error }, Some(pair)) => {
                 let mut cause = self.congestion.cause(&pair, *handshake).to_owned();
@@ -180,21 +183,36 @@ impl TcpMonitor {
             }
             (TcpEvent::Congestion(state), Some(known)) => {
                 self.congestion.set(known, at_ns, *state);
-                push(
-                    log,
-                    &STATE,
-                    at_ns,
-                    EventValue::Text(congestion::name(*state)),
-                    pair,
-                );
+                let state = EventValue::Text(congestion::name(*state));
+                TcpState {
+                    state,
+                    local,
+                    remote,
+                    ..TcpState::default()
+                }
+                .write(log, at_ns);
             }
-            (TcpEvent::Drop { reason }, _) => {
-                push(log, &DROP, at_ns, EventValue::Text(reason), pair)
+            (TcpEvent::Drop { reason }, _) => TcpDrop {
+                reason: EventValue::Text(reason),
+                local,
+                remote,
+                ..TcpDrop::default()
             }
-            (TcpEvent::QueueFull { queued }, _) => push(log, &FULL, at_ns, (*queued).into(), pair),
-            (TcpEvent::Reset { reason }, _) => {
-                push(log, &RESET, at_ns, EventValue::Text(reason), pair)
+            .write(log, at_ns),
+            (TcpEvent::QueueFull { queued }, _) => TcpRcvqFull {
+                queued: (*queued).into(),
+                local,
+                remote,
+                ..TcpRcvqFull::default()
             }
+            .write(log, at_ns),
+            (TcpEvent::Reset { reason }, _) => TcpReset {
+                reason: EventValue::Text(reason),
+                local,
+                remote,
+                ..TcpReset::default()
+            }
+            .write(log, at_ns),
             // The state is that of an older connection with the same addresses.
             (TcpEvent::Established, Some(pair)) => self.congestion.forget(&pair),
             (TcpEvent::Established | TcpEvent::Retransmit { .. } | TcpEvent::Congestion(_), _) => {}
@@ -316,12 +334,11 @@ impl Monitor for TcpMonitor {
         }
         self.retransmissions.record(self.sock_diag.is_none(), log);
         if self.lost > 0 {
-            static LOST: Keyword = Keyword::new("EVENTS_LOST");
-            log.push(
-                LOST.id(),
-                at_ns,
-                &[EventValue::from(std::mem::take(&mut self.lost))],
-            );
+            EventsLost {
+                count: std::mem::take(&mut self.lost).into(),
+                ..EventsLost::default()
+            }
+            .write(log, at_ns);
         }
         Ok(())
     }
@@ -356,23 +373,6 @@ impl Monitor for TcpMonitor {
             ),
         );
     }
-}
-
-/// Records an event with one value and a connection, if it has one.
-fn push(
-    log: &mut EventLog,
-    keyword: &Keyword,
-    at_ns: u64,
-    value: EventValue<'_>,
-    pair: Option<AddressPair>,
-) {
-    let (local, remote) = (
-        pair.map(|pair| pair.local.to_string()),
-        pair.map(|pair| pair.remote.to_string()),
-    );
-    let mut data = [EventValue::Absent; 7];
-    data[4..].copy_from_slice(&[value, local.as_deref().into(), remote.as_deref().into()]);
-    log.push(keyword.id(), at_ns, &data);
 }
 
 fn record_counters(

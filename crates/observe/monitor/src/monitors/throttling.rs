@@ -1,7 +1,8 @@
 //! Throttling: time that a CPU quota stopped the control groups above this process.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
-use stackline_events::{EventLog, Keyword};
+use stackline_events::EventLog;
+use stackline_events::catalogue::rows::Throttled;
 use stackline_os::cgroup_formats::Throttling;
 use stackline_os::own_control_groups::Groups;
 use stackline_os::root_directory::Root;
@@ -15,12 +16,12 @@ pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
 }
 
 fn record(interval: SampleInterval, before: &Throttling, now: &mut Throttling, log: &mut EventLog) {
-    static THROTTLED: Keyword = Keyword::new("THROTTLED");
-    let data = [
-        growth(before.throttled_ns, now.throttled_ns),
-        growth(before.throttled, now.throttled),
-    ];
-    interval.record(log, &THROTTLED, &data);
+    Throttled {
+        interval_ns: interval.length_ns.into(),
+        throttled_ns: growth(before.throttled_ns, now.throttled_ns),
+        periods: growth(before.throttled, now.throttled),
+    }
+    .write(log, interval.end_ns);
 }
 
 #[cfg(test)]

@@ -11,14 +11,17 @@ use stackline_core::run_record::TransportRecord;
 use stackline_core::run_record::UnitLosses;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
+use stackline_events::catalogue::rows::{AppConnect, AppConnected, AppSend};
 use stackline_events::unit_ids::{EventStreamDirection, Numbering};
-use stackline_events::{EventValue, Keyword, clock, event, recorder, scope};
+use stackline_events::{EventValue, Keyword, clock, recorder, scope};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
 static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
+static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
+static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
 static SEND: Keyword = Keyword::new("APP_SEND");
 static SENT: Keyword = Keyword::new("APP_SENT");
 static AWAIT: Keyword = Keyword::new("APP_AWAIT");
@@ -105,6 +108,15 @@ impl Numbers {
         self.numbering.stream(self.flow_trace.sends)
     }
 
+    /// What is said of a connection as such: those who connect and disconnect have the same data.
+    fn connection(&self, id: i64) -> AppConnect<'static> {
+        AppConnect {
+            unit: id.into(),
+            stream: self.sends().into(),
+            ..AppConnect::default()
+        }
+    }
+
     /// The peer has sent so many on this connection, whether they came or not.
     fn peer_sent(&mut self, units: Option<u64>) {
         if let Some(units) = units {
@@ -136,7 +148,7 @@ struct TracedLiveEndpoint<T> {
 impl Connector for TracedLiveEndpoint<Box<dyn Connector>> {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let (id, numbers) = self.flow_trace.connect();
-        event!("APP_CONNECT", id, numbers.sends());
+        numbers.connection(id).emit();
         let inner = self.inner.connect(buffers)?;
         Ok(Box::new(TracedLiveConnection::open(
             inner, id, numbers, &CONNECTED,
@@ -170,13 +182,14 @@ struct TracedDataUnit {
 impl TracedDataUnit {
     fn emit(self, keyword: &Keyword) {
         if recorder::is_recording() {
-            let values = [
-                self.id.into(),
-                self.stream.into(),
-                self.offset.into(),
-                self.bytes.into(),
-            ];
-            recorder::emit(keyword, &values);
+            // The data of all operations are alike.
+            let data = AppSend {
+                unit: self.id.into(),
+                stream: self.stream.into(),
+                offset: self.offset.into(),
+                bytes: self.bytes.into(),
+            };
+            recorder::emit(keyword, &data.values());
         }
     }
 }
@@ -201,16 +214,15 @@ impl TracedLiveConnection {
             .as_ref()
             .map(|(local, remote)| (local.as_str(), remote.as_str()))
             .unzip();
-        let offset = EventValue::from(places.map(|(sent, _)| sent));
-        let values = [
-            id.into(),
-            numbers.sends().into(),
-            offset,
-            EventValue::Absent,
-            local.into(),
-            remote.into(),
-        ];
-        recorder::emit_at(keyword.id(), at_ns, &values);
+        let data = AppConnected {
+            unit: id.into(),
+            stream: numbers.sends().into(),
+            offset: places.map(|(sent, _)| sent).into(),
+            bytes: EventValue::Absent,
+            local: local.into(),
+            remote: remote.into(),
+        };
+        recorder::emit_at(keyword.id(), at_ns, &data.values());
         Self {
             inner,
             id,
@@ -452,10 +464,10 @@ impl LiveConnection for TracedLiveConnection {
             mut numbers,
             ..
         } = *self;
-        event!("APP_DISCONNECT", id, numbers.sends());
+        recorder::emit(&DISCONNECT, &numbers.connection(id).values());
         numbers.peer_sent(inner.peer_sent());
         inner.disconnect(buffers)?;
-        event!("APP_DISCONNECTED", id, numbers.sends());
+        recorder::emit(&DISCONNECTED, &numbers.connection(id).values());
         Ok(())
     }
 
@@ -463,7 +475,7 @@ impl LiveConnection for TracedLiveConnection {
         scope::work_for(None);
         self.inner.await_disconnect(buffers)?;
         self.numbers.peer_sent(self.inner.peer_sent());
-        event!("APP_DISCONNECTED", self.id, self.numbers.sends());
+        recorder::emit(&DISCONNECTED, &self.numbers.connection(self.id).values());
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stackline_core::network::{ClockModel, Network};
 use stackline_core::time::Instant;
 use stackline_dissect::frame_locator::Began;
+use stackline_events::catalogue::rows::{NetFlow, NetSeen};
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventLogs, EventValue, Keyword};
 use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket};
@@ -91,6 +92,18 @@ impl NetworkEventLogs {
         }
         let Identity { flow, number, .. } = Identity::of(packet);
         let way = names.way(packet.from, packet.to);
+        let data = NetSeen {
+            unit: range.unit.into(),
+            stream: range.stream.into(),
+            offset: range.offset.into(),
+            bytes: range.bytes.into(),
+            place: EventValue::Text(place),
+            way: EventValue::Text(&way),
+            flow: flow.into(),
+            number: number.into(),
+            segments: packet.segments.count.into(),
+            length: packet.bytes().into(),
+        };
         let reason;
         let (keyword, more) = match what {
             NetworkEvent::Enqueue(queued) => (&ENQUEUE, Some(queued.into())),
@@ -103,49 +116,33 @@ impl NetworkEventLogs {
             }
             NetworkEvent::Deliver => (&DELIVER, None),
         };
-        let values = [
-            range.unit.into(),
-            range.stream.into(),
-            range.offset.into(),
-            range.bytes.into(),
-            EventValue::Text(place),
-            EventValue::Text(&way),
-            flow.into(),
-            number.into(),
-            packet.segments.count.into(),
-            packet.bytes().into(),
-            more.unwrap_or_default(),
-        ];
-        let (known, at_ns) = (
-            values.len() - usize::from(more.is_none()),
-            self.stamp.at_ns(node, at),
-        );
+        // The data of all of them begin alike; `NET_ENQUEUE` and `NET_DROP` have one more.
+        let (values, at_ns) = (data.values(), self.stamp.at_ns(node, at));
+        let mut all = [more.unwrap_or_default(); 11];
+        all[..values.len()].copy_from_slice(&values);
+        let known = values.len() + usize::from(more.is_some());
         self.event_logs
-            .push(node as usize, keyword.id(), at_ns, &values[..known]);
+            .push(node as usize, keyword.id(), at_ns, &all[..known]);
         if range.repeated && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
-            self.event_logs.push(
-                node as usize,
-                AGAIN.id(),
-                at_ns,
-                &values[..values.len() - 1],
-            );
+            self.event_logs
+                .push(node as usize, AGAIN.id(), at_ns, &values);
         }
     }
 
     /// The first packet of a flow that nobody knew before.
     fn began(&mut self, node: u32, at: Instant, began: &Began) {
         let (initiator, responder) = (began.initiator.to_string(), began.responder.to_string());
-        let values = [
-            unit_ids::stream(began.flow, EventStreamDirection::There).into(),
-            EventValue::Text(&initiator),
-            EventValue::Text(&responder),
-            began.first_sequence.into(),
-        ];
+        let data = NetFlow {
+            stream: unit_ids::stream(began.flow, EventStreamDirection::There).into(),
+            initiator: EventValue::Text(&initiator),
+            responder: EventValue::Text(&responder),
+            first_sequence: began.first_sequence.into(),
+        };
         self.event_logs.push(
             node as usize,
             FLOW.id(),
             self.stamp.at_ns(node, at),
-            &values,
+            &data.values(),
         );
     }
 

@@ -4,6 +4,7 @@ use crate::papers::host_messages::{ImpStatusReport, LineReport};
 use crate::run_trace::SimTraceLog;
 use stackline_core::network::Network;
 use stackline_core::time::{Duration, Instant};
+use stackline_events::catalogue::rows::{ImpLine, ImpReport};
 use stackline_events::{EventValue, Keyword};
 
 static IMP_REPORT: Keyword = Keyword::new("IMP_REPORT");
@@ -52,19 +53,20 @@ fn imp(
     let (counts, last) = (&now.counts, &before.counts);
     let worked = now.busy.0.saturating_sub(before.busy.0);
     let (free, promised, all, through) = now.buffers;
-    let values = [
-        interval.0,
-        counts.packets.saturating_sub(last.packets),
-        counts.messages.0.saturating_sub(last.messages.0),
-        counts.messages.1.saturating_sub(last.messages.1),
-        counts.unreachable.saturating_sub(last.unreachable),
-        worked * 1_000_000 / interval.0.max(1),
-        free.into(),
-        promised.into(),
-        all.into(),
-        through.into(),
-    ];
-    log.emit(host, at, &IMP_REPORT, &values.map(EventValue::from));
+    let since = |now: u64, before: u64| EventValue::from(now.saturating_sub(before));
+    let data = ImpReport {
+        interval_ns: interval.0.into(),
+        packets: since(counts.packets, last.packets),
+        messages_sent: since(counts.messages.0, last.messages.0),
+        messages_received: since(counts.messages.1, last.messages.1),
+        unreachable: since(counts.unreachable, last.unreachable),
+        cpu_ppm: (worked * 1_000_000 / interval.0.max(1)).into(),
+        reassembly_free: free.into(),
+        reassembly_promised: promised.into(),
+        reassembly_all: all.into(),
+        through: through.into(),
+    };
+    log.emit(host, at, &IMP_REPORT, &data.values());
 }
 
 fn line(
@@ -79,17 +81,17 @@ fn line(
     let (counts, last) = (&now.counts, &before.counts);
     let port = network.port_name(now.port).unwrap_or_default();
     let since = |now: u64, before: u64| EventValue::from(now.saturating_sub(before));
-    let values = [
-        interval.0.into(),
-        EventValue::Text(&port),
-        i64::from(now.is_up).into(),
-        since(now.busy.0, before.busy.0),
-        since(counts.packets, last.packets),
-        since(counts.bits, last.bits),
-        since(counts.again, last.again),
-        since(counts.refused, last.refused),
-        since(counts.duplicates, last.duplicates),
-        since(counts.downs, last.downs),
-    ];
-    log.emit(host, at, &IMP_LINE, &values);
+    let data = ImpLine {
+        interval_ns: interval.0.into(),
+        port: EventValue::Text(&port),
+        up: i64::from(now.is_up).into(),
+        busy_ns: since(now.busy.0, before.busy.0),
+        packets: since(counts.packets, last.packets),
+        bits: since(counts.bits, last.bits),
+        again: since(counts.again, last.again),
+        refused: since(counts.refused, last.refused),
+        duplicates: since(counts.duplicates, last.duplicates),
+        downs: since(counts.downs, last.downs),
+    };
+    log.emit(host, at, &IMP_LINE, &data.values());
 }

@@ -13,6 +13,7 @@ use stackline_core::catalogue::{
 use stackline_core::plan::Stack;
 use stackline_core::run_record::{SenderLimitTimes, TransportRecord};
 use stackline_core::time::{Duration, Instant};
+use stackline_events::catalogue::rows::{self, TcpRcvqFull, TcpRetransmit};
 use stackline_events::{EventValue, Keyword};
 use stackline_net::{EcnMarking, NetworkPacket};
 use stackline_proto::tcp::{
@@ -297,55 +298,49 @@ impl SimLinuxTcpMachine {
         let (stream, host) = log.stream(wire.pair, wire.side);
         let back = log.stream(wire.pair, wire.side.other()).0;
         for event in self.connection.take_events() {
-            let place = |offset: u64, bytes: Option<u64>| {
-                [
-                    EventValue::Absent,
-                    stream.into(),
-                    offset.into(),
-                    bytes.into(),
-                ]
-            };
+            let stream = stream.into();
             match event {
                 TcpConnectionEvent::Sent { offset, bytes } => {
-                    log.emit(host, now, &SEGMENT, &place(offset, Some(bytes)))
+                    let data = rows::TcpSegment {
+                        unit: EventValue::Absent,
+                        stream,
+                        offset: offset.into(),
+                        bytes: bytes.into(),
+                    };
+                    log.emit(host, now, &SEGMENT, &data.values());
                 }
                 TcpConnectionEvent::Again {
                     offset,
                     bytes,
                     reason,
                 } => {
-                    let [unit, stream, offset, bytes] = place(offset, Some(bytes));
-                    log.emit(
-                        host,
-                        now,
-                        &RETRANSMIT,
-                        &[
-                            unit,
-                            stream,
-                            offset,
-                            bytes,
-                            EventValue::Text(reason.word()),
-                            1.into(),
-                        ],
-                    );
+                    let data = TcpRetransmit {
+                        stream,
+                        offset: offset.into(),
+                        bytes: bytes.into(),
+                        cause: EventValue::Text(reason.word()),
+                        segments: 1.into(),
+                        ..TcpRetransmit::default()
+                    };
+                    log.emit(host, now, &RETRANSMIT, &data.values());
                 }
                 TcpConnectionEvent::State { offset, state } => {
-                    let [unit, stream, offset, bytes] = place(offset, None);
-                    log.emit(
-                        host,
-                        now,
-                        &STATE,
-                        &[unit, stream, offset, bytes, EventValue::Text(state)],
-                    );
+                    let data = rows::TcpState {
+                        stream,
+                        offset: offset.into(),
+                        state: EventValue::Text(state),
+                        ..rows::TcpState::default()
+                    };
+                    log.emit(host, now, &STATE, &data.values());
                 }
                 TcpConnectionEvent::Full { offset, queued } => {
-                    let (unit, bytes) = (EventValue::Absent, EventValue::Absent);
-                    log.emit(
-                        host,
-                        now,
-                        &FULL,
-                        &[unit, back.into(), offset.into(), bytes, queued.into()],
-                    );
+                    let data = TcpRcvqFull {
+                        stream: back.into(),
+                        offset: offset.into(),
+                        queued: queued.into(),
+                        ..TcpRcvqFull::default()
+                    };
+                    log.emit(host, now, &FULL, &data.values());
                 }
             }
         }

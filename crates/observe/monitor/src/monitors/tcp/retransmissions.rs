@@ -5,7 +5,8 @@
 //! goes on while it is polled, so events of that moment wait for the next poll.
 
 use crate::address_pair::AddressPair;
-use stackline_events::{EventLog, EventValue, Keyword};
+use stackline_events::catalogue::rows::TcpRetransmit;
+use stackline_events::{EventLog, EventValue};
 use std::collections::BTreeSet;
 
 /// Most retransmissions of one connection that wait.
@@ -69,7 +70,6 @@ impl Retransmissions {
 
     /// Records those that are settled, or all.
     pub(super) fn record(&mut self, all: bool, log: &mut EventLog) {
-        static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
         let (now, later) = std::mem::take(&mut self.0)
             .into_iter()
             .partition(|one| all || one.settled);
@@ -83,14 +83,14 @@ impl Retransmissions {
         } in now
         {
             let (local, remote) = (pair.local.to_string(), pair.remote.to_string());
-            let mut data = [EventValue::Absent; 8];
-            data[4..].copy_from_slice(&[
-                EventValue::Text(&cause),
-                segments.into(),
-                EventValue::Text(&local),
-                EventValue::Text(&remote),
-            ]);
-            log.push(RETRANSMIT.id(), at_ns, &data);
+            TcpRetransmit {
+                cause: EventValue::Text(&cause),
+                segments: segments.into(),
+                local: EventValue::Text(&local),
+                remote: EventValue::Text(&remote),
+                ..TcpRetransmit::default()
+            }
+            .write(log, at_ns);
         }
     }
 }

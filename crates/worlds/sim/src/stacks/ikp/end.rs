@@ -9,6 +9,7 @@ use crate::executor::Executor;
 use crate::run_trace::SimTraceLog;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
+use stackline_events::catalogue::rows::IkpSend;
 use stackline_events::{EventValue, Keyword};
 use stackline_net::NetworkPacket;
 use stackline_proto::blast::BlastPacketKind;
@@ -108,14 +109,13 @@ impl SimIkpMachine {
             ),
         };
         let (stream, host) = log.stream(wire.pair, wire.side);
-        let values = [
-            EventValue::Absent,
-            stream.into(),
-            EventValue::Absent,
-            header.length.into(),
-            EventValue::Text(cause),
-        ];
-        log.emit(host, now, keyword, &values);
+        let data = IkpSend {
+            stream: stream.into(),
+            bytes: header.length.into(),
+            cause: EventValue::Text(cause),
+            ..IkpSend::default()
+        };
+        log.emit(host, now, keyword, &data.values());
     }
 }
 

@@ -15,7 +15,8 @@ use quinn_proto::{
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
-use stackline_events::{EventValue, Keyword};
+use stackline_events::Keyword;
+use stackline_events::catalogue::rows::QuicLost;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -192,17 +193,12 @@ impl SimQuicEnd {
         let (stream, host) = log.stream(self.pair(), self.place.side);
         let each = lost.1.saturating_sub(bytes) / lost.0.saturating_sub(packets).max(1);
         for _ in packets..lost.0 {
-            log.emit(
-                host,
-                now,
-                &LOST,
-                &[
-                    EventValue::Absent,
-                    stream.into(),
-                    EventValue::Absent,
-                    each.into(),
-                ],
-            );
+            let data = QuicLost {
+                stream: stream.into(),
+                bytes: each.into(),
+                ..QuicLost::default()
+            };
+            log.emit(host, now, &LOST, &data.values());
         }
     }
 
