@@ -1,4 +1,4 @@
-//! What tests of all crates share: how a test that cannot run here says so, how one waits, a browser, two ends of QUIC, and the command
+//! What tests of all crates share: how a test that cannot run here says so, how one waits, a browser, two ends of QUIC and of TLS, and the command
 //! line of benchmarks.
 //! Only tests and benchmarks depend on this crate.
 //!
@@ -8,6 +8,7 @@
 pub mod bench_arguments;
 pub mod browser;
 pub mod quic_session;
+pub mod tls_pair;
 mod waiting;
 
 pub use waiting::{PATIENCE, wait_for, wait_until};

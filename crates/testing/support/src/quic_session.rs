@@ -1,18 +1,15 @@
 //! A client and a server of QUIC that talk to each other within this process (quinn-proto, rustls), in a time of their own: their
 //! datagrams and the secrets of their session, for tests of what reads them.
 
+use crate::tls_pair::{TlsPair, WrittenTlsSecrets};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
     ServerConfig, Side, StreamId, VarInt,
 };
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, KeyLog, SignatureScheme};
-use std::fmt::Write as _;
+use rustls::crypto::ring;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What the two do.
@@ -73,65 +70,6 @@ pub struct QuicSession {
     pub keys: String,
     /// When each call was asked and when its answer was there, us.
     pub calls_us: Vec<(u64, u64)>,
-}
-
-#[derive(Debug, Default)]
-struct WrittenKeys(Mutex<String>);
-
-impl KeyLog for WrittenKeys {
-    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let mut text = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let _ = write!(text, "{label} ");
-        for bytes in [client_random, secret] {
-            for byte in bytes {
-                let _ = write!(text, "{byte:02x}");
-            }
-            text.push(' ');
-        }
-        text.push('\n');
-    }
-}
-
-/// Nobody is asked whose certificate it is.
-#[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 /// One of the two.
@@ -221,15 +159,15 @@ impl Party {
 #[must_use]
 pub fn run_quic_session(plan: &QuicSessionPlan) -> QuicSession {
     const STEP_US: u64 = 100;
-    let (begin, written) = (Instant::now(), Arc::<WrittenKeys>::default());
-    let [mut client, mut server] = parties(plan, &written, begin);
+    let begin = Instant::now();
+    let ([mut client, mut server], secrets) = parties(plan, begin);
     let (mut session, mut asked, mut is_closed) = (QuicSession::default(), None, false);
     let mut on_way: Vec<QuicSessionDatagram> = Vec::new();
     let mut answers: Vec<(u64, StreamId, usize)> = Vec::new();
     let mut until_us = u64::MAX;
     for at_us in (0..60_000_000).step_by(STEP_US as usize) {
         if at_us > until_us {
-            session.keys = std::mem::take(&mut *written.0.lock().expect("nobody panicked"));
+            session.keys = secrets.text();
             return session;
         }
         let now = begin + Duration::from_micros(at_us);
@@ -361,7 +299,7 @@ fn read_all(connection: &mut Connection, stream: StreamId) -> bool {
     is_over
 }
 
-fn parties(plan: &QuicSessionPlan, written: &Arc<WrittenKeys>, now: Instant) -> [Party; 2] {
+fn parties(plan: &QuicSessionPlan, now: Instant) -> ([Party; 2], Arc<WrittenTlsSecrets>) {
     let mut provider = ring::default_provider();
     // Initial packets need the first of the standard's suites.
     provider
@@ -370,30 +308,11 @@ fn parties(plan: &QuicSessionPlan, written: &Arc<WrittenKeys>, now: Instant) -> 
     provider
         .cipher_suites
         .sort_by_key(|suite| u16::from(suite.suite()) != plan.suite);
-    let provider = Arc::new(provider);
-    let made = rcgen::generate_simple_self_signed(vec!["web.test".into()]).expect("a certificate");
-    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    let versions = &[&rustls::version::TLS13];
-    let tls = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(versions);
-    let tls = tls
-        .expect("TLS 1.3")
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key);
-    let mut tls = tls.expect("its key");
-    tls.alpn_protocols = vec![plan.protocols[1].to_vec()];
-    let of_server = QuicServerConfig::try_from(tls).expect("a suite for Initial packets");
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(versions);
-    let verifier = Arc::new(AnyServer(provider));
-    let mut tls = tls
-        .expect("TLS 1.3")
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![plan.protocols[0].to_vec()];
-    tls.key_log = Arc::<WrittenKeys>::clone(written);
-    let of_client = QuicClientConfig::try_from(tls).expect("a suite for Initial packets");
+    let mut tls = TlsPair::new(provider, &[&rustls::version::TLS13], "web.test");
+    tls.server.alpn_protocols = vec![plan.protocols[1].to_vec()];
+    tls.client.alpn_protocols = vec![plan.protocols[0].to_vec()];
+    let of_server = QuicServerConfig::try_from(tls.server).expect("a suite for Initial packets");
+    let of_client = QuicClientConfig::try_from(tls.client).expect("a suite for Initial packets");
     let address = |text: &str| text.parse().expect("an address");
     let endpoint = |server| {
         let mut config = EndpointConfig::default();
@@ -422,5 +341,5 @@ fn parties(plan: &QuicSessionPlan, written: &Arc<WrittenKeys>, now: Instant) -> 
             .as_ref()
             .is_some_and(|(_, connection)| connection.side() == Side::Client)
     );
-    [client, server]
+    ([client, server], tls.secrets)
 }

@@ -5,110 +5,36 @@ use crate::conversation::script_testing::{
     is_unharmed_by, lines_cut, run_script, test_hostile_input,
 };
 use proptest::prelude::*;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, KeyLog, ServerConfig, ServerConnection,
-    SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion,
-};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, ServerConnection, SupportedCipherSuite, SupportedProtocolVersion};
+use stackline_testing::tls_pair::{TlsPair, WrittenTlsSecrets};
 use std::io::{Read as _, Write as _};
-use std::sync::{Arc, Mutex};
-
-/// Writes secrets down as programs do.
-#[derive(Debug, Default)]
-struct Written(Mutex<String>);
-
-impl KeyLog for Written {
-    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let hex = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<String>()
-        };
-        *self.0.lock().unwrap() += &format!("{label} {} {}\n", hex(client_random), hex(secret));
-    }
-}
-
-/// Nobody is asked whose certificate it is.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
+use std::sync::Arc;
 
 /// Both ends of a connection, and what went over it.
 struct Wire {
     client: ClientConnection,
     server: ServerConnection,
-    written: Arc<Written>,
+    written: Arc<WrittenTlsSecrets>,
     went: Vec<(char, Vec<u8>)>,
 }
 
 impl Wire {
     fn new(version: &'static SupportedProtocolVersion, suite: SupportedCipherSuite) -> Self {
-        let provider = Arc::new(CryptoProvider {
+        let provider = CryptoProvider {
             cipher_suites: vec![suite],
             ..ring::default_provider()
-        });
-        let made = rcgen::generate_simple_self_signed(vec!["a.local".into()]).unwrap();
-        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-        let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[version]);
-        let server = server
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key);
-        let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[version]);
-        let anybody = Arc::new(Anybody(provider));
-        let mut client = client
-            .unwrap()
-            .dangerous()
-            .with_custom_certificate_verifier(anybody)
-            .with_no_client_auth();
-        let written = Arc::new(Written::default());
-        client.key_log = Arc::<Written>::clone(&written);
+        };
+        let TlsPair {
+            client,
+            server,
+            secrets: written,
+        } = TlsPair::new(provider, &[version], "a.local");
+        let name = ServerName::try_from("a.local").unwrap();
         Self {
-            client: ClientConnection::new(
-                Arc::new(client),
-                ServerName::try_from("a.local").unwrap(),
-            )
-            .unwrap(),
-            server: ServerConnection::new(Arc::new(server.unwrap())).unwrap(),
+            client: ClientConnection::new(Arc::new(client), name).unwrap(),
+            server: ServerConnection::new(Arc::new(server)).unwrap(),
             written,
             went: Vec::new(),
         }
@@ -161,7 +87,7 @@ impl Wire {
             b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
         );
         let secrets = Secrets::default();
-        assert!(secrets.learn(&wire.written.0.lock().unwrap()) > 0);
+        assert!(secrets.learn(&wire.written.text()) > 0);
         (wire, secrets)
     }
 
