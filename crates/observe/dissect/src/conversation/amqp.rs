@@ -5,7 +5,7 @@
 mod methods;
 
 use super::correlated_exchanges::CorrelatedExchanges;
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_NAME, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -79,24 +79,15 @@ impl OpenContent {
 }
 
 impl RecordProtocol for Amqp {
+    const NAME: &'static str = "AMQP";
     const FOREIGN: &'static str = "it is not AMQP";
 
     type Phase = bool;
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) -> bool {
         self.is_greeted
-    }
-
-    fn name(&self) -> &'static str {
-        "AMQP"
     }
 
     fn extent(is_greeted: bool, side: EventStreamDirection, head: &[u8]) -> Extent {

@@ -2,7 +2,7 @@
 //! dissector. A response answers the question of its number and name, in any order; a transfer of a zone has several responses, of
 //! which each is a part. Records are not looked at.
 
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -255,23 +255,14 @@ impl PendingDnsQuestion {
 }
 
 impl RecordProtocol for Dns {
+    const NAME: &'static str = "DNS";
     const FOREIGN: &'static str = "it is not DNS";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
-
-    fn name(&self) -> &'static str {
-        "DNS"
-    }
 
     fn extent(_: (), _: EventStreamDirection, head: &[u8]) -> Extent {
         extent(head)

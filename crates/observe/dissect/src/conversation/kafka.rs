@@ -5,7 +5,7 @@
 mod messages;
 
 use super::correlated_exchanges::CorrelatedExchanges;
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, LONGEST_NAME};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -76,23 +76,14 @@ pub struct Kafka {
 }
 
 impl RecordProtocol for Kafka {
+    const NAME: &'static str = "Kafka";
     const FOREIGN: &'static str = "it is not Kafka";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
-
-    fn name(&self) -> &'static str {
-        "Kafka"
-    }
 
     fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         extent(side, head)

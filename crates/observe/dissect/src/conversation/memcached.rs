@@ -6,7 +6,7 @@
 mod binary;
 
 use super::pending_requests::{PendingExchange, PendingExchangeQueue, answer_begins, answer_ends};
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::Extent;
 use super::text_lines::{is_too_long, line_extent, number, words_of};
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
@@ -169,24 +169,15 @@ impl PendingExchange for PendingMemcachedCommand {
 }
 
 impl RecordProtocol for Memcached {
+    const NAME: &'static str = "memcached";
     const FOREIGN: &'static str = "it is not memcached";
 
     type Phase = bool;
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) -> bool {
         self.is_binary
-    }
-
-    fn name(&self) -> &'static str {
-        "memcached"
     }
 
     fn extent(is_binary: bool, side: EventStreamDirection, head: &[u8]) -> Extent {

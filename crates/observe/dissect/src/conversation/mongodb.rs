@@ -5,7 +5,7 @@
 mod document;
 
 use super::correlated_exchanges::CorrelatedExchanges;
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, LONGEST_NAME, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -97,23 +97,14 @@ impl MongoHead {
 }
 
 impl RecordProtocol for MongoDb {
+    const NAME: &'static str = "MongoDB";
     const FOREIGN: &'static str = "it is not MongoDB";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
-
-    fn name(&self) -> &'static str {
-        "MongoDB"
-    }
 
     fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         extent(side, head)

@@ -2,7 +2,7 @@
 //! server hands on is a push. After bytes that were not seen nothing more is known: packets have no mark.
 
 use super::correlated_exchanges::CorrelatedExchanges;
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, LONGEST_NAME, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -68,23 +68,14 @@ pub struct Mqtt {
 }
 
 impl RecordProtocol for Mqtt {
+    const NAME: &'static str = "MQTT";
     const FOREIGN: &'static str = "it is not MQTT";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
-
-    fn name(&self) -> &'static str {
-        "MQTT"
-    }
 
     fn extent(_: (), _: EventStreamDirection, head: &[u8]) -> Extent {
         if kind_of(head) == 0 {

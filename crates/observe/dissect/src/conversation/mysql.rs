@@ -9,7 +9,7 @@ mod answer;
 use super::pending_requests::{
     PendingExchange, PendingExchangeQueue, answer_begins, answer_ends, of_answer,
 };
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::statement_texts::StatementTexts;
 use super::tls::TlsDissector;
@@ -146,23 +146,18 @@ impl PendingExchange for PendingMysqlCommand {
 }
 
 impl RecordProtocol for Mysql {
+    const NAME: &'static str = "MySQL";
     const FOREIGN: &'static str = "it is not MySQL";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
 
     fn name(&self) -> &'static str {
         match self.dialogue.inner() {
-            None => "MySQL",
+            None => Self::NAME,
             Some(_) if self.bits & TLS != 0 => "MySQL in TLS, by turns",
             Some(_) => "MySQL, compressed, by turns",
         }

@@ -3,7 +3,7 @@
 //! each side goes on with a line at the beginning of a segment.
 
 use super::correlated_exchanges::CorrelatedExchanges;
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::Extent;
 use super::text_lines::{is_too_long, line_extent, number, words_of};
 use super::tls::{self, TlsDissector};
@@ -56,23 +56,18 @@ pub struct Nats {
 }
 
 impl RecordProtocol for Nats {
+    const NAME: &'static str = "NATS";
     const FOREIGN: &'static str = "it is not NATS";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
 
     fn name(&self) -> &'static str {
         match self.dialogue.inner() {
-            None => "NATS",
+            None => Self::NAME,
             Some(_) => "NATS in TLS, by turns",
         }
     }

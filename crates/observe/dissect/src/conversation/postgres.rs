@@ -10,7 +10,7 @@ mod statement_rounds;
 use super::pending_requests::{
     PendingExchange, PendingExchangeQueue, answer_begins, answer_ends, of_answer,
 };
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::statement_texts::StatementTexts;
 use super::tls::TlsDissector;
@@ -128,17 +128,12 @@ enum PostgresAnswerEnd {
 }
 
 impl RecordProtocol for Postgres {
+    const NAME: &'static str = "PostgreSQL";
     const FOREIGN: &'static str = "it is not PostgreSQL";
 
     type Phase = PostgresPhase;
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) -> PostgresPhase {
         self.phase
@@ -146,7 +141,7 @@ impl RecordProtocol for Postgres {
 
     fn name(&self) -> &'static str {
         match self.dialogue.inner() {
-            None => "PostgreSQL",
+            None => Self::NAME,
             Some(_) => "PostgreSQL in TLS, by turns",
         }
     }

@@ -137,13 +137,15 @@ impl RecordDialogue {
 
 /// A protocol of records. What implements it is a [`Dissector`].
 pub(super) trait RecordProtocol: fmt::Debug + Send {
+    /// The protocol's name.
+    const NAME: &'static str;
     /// What is said of bytes of another protocol.
     const FOREIGN: &'static str;
 
     /// What the form of a record depends on.
     type Phase: Copy;
 
-    /// What it shares with other protocols of records.
+    /// What it shares with other protocols of records: `dialogue_getters!` gives both.
     fn dialogue(&self) -> &RecordDialogue;
 
     /// The same, to change it.
@@ -152,8 +154,10 @@ pub(super) trait RecordProtocol: fmt::Debug + Send {
     /// How far the connection is.
     fn phase(&self) -> Self::Phase;
 
-    /// The protocol's name.
-    fn name(&self) -> &'static str;
+    /// What the connection is called, within another protocol too.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 
     /// What the head of a record says.
     fn extent(phase: Self::Phase, side: EventStreamDirection, head: &[u8]) -> Extent;
@@ -173,6 +177,20 @@ pub(super) trait RecordProtocol: fmt::Debug + Send {
     /// A side says nothing more.
     fn side_ended(&mut self, _side: EventStreamDirection, _found: &mut Vec<DissectorEvent>) {}
 }
+
+/// The getters of a protocol that keeps its dialogue in a field of that name.
+macro_rules! dialogue_getters {
+    () => {
+        fn dialogue(&self) -> &RecordDialogue {
+            &self.dialogue
+        }
+
+        fn dialogue_mut(&mut self) -> &mut RecordDialogue {
+            &mut self.dialogue
+        }
+    };
+}
+pub(super) use dialogue_getters;
 
 impl<P: RecordProtocol> Dissector for P {
     fn bytes(

@@ -40,6 +40,22 @@ pub(crate) fn lines_cut(
     run_script(dissector, &cut)
 }
 
+/// What is found of a script by a new dissector, whatever the cut.
+pub(crate) fn lines_however_cut<D: Dissector + Default>(script: DialogueScript<'_>) -> Vec<String> {
+    let whole = run_script(&mut D::default(), script);
+    for piece in [1, 2, 3, 7, 50] {
+        let cut = lines_cut(&mut D::default(), script, piece);
+        assert_eq!(cut, whole, "in pieces of {piece} bytes");
+    }
+    whole
+}
+
+/// Of such lines those that name what is asked and answered, and what is not known.
+pub(crate) fn names_of(lines: Vec<String>) -> Vec<String> {
+    let is_name = |line: &String| line.contains(" is ") || line.contains("void");
+    lines.into_iter().filter(is_name).collect()
+}
+
 pub(crate) fn describe_event(found: &DissectorEvent) -> String {
     let side = |side: EventStreamDirection| {
         if side == EventStreamDirection::There {

@@ -2,7 +2,7 @@
 //! whoever sends it: nothing says which one answers which. Control frames stand between frames of a message. After bytes that were not
 //! seen nothing more is known of that connection: frames have no mark.
 
-use super::record_dialogue::{RecordDialogue, RecordProtocol};
+use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
 use stackline_events::unit_ids::EventStreamDirection;
@@ -29,23 +29,14 @@ pub struct WebSocket {
 }
 
 impl RecordProtocol for WebSocket {
+    const NAME: &'static str = "WebSocket";
     const FOREIGN: &'static str = "it is not WebSocket";
 
     type Phase = ();
 
-    fn dialogue(&self) -> &RecordDialogue {
-        &self.dialogue
-    }
-
-    fn dialogue_mut(&mut self) -> &mut RecordDialogue {
-        &mut self.dialogue
-    }
+    dialogue_getters!();
 
     fn phase(&self) {}
-
-    fn name(&self) -> &'static str {
-        "WebSocket"
-    }
 
     fn extent(_: (), side: EventStreamDirection, head: &[u8]) -> Extent {
         let is_known = |first: u8| matches!(first & OPERATION, CONTINUES..=BINARY | CLOSE..=PONG);

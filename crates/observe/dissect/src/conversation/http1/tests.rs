@@ -1,18 +1,10 @@
 //! Conversations in HTTP/1 as scripts.
 
-use super::super::script_testing::{DialogueScript, lines_cut, run_script};
+use super::super::script_testing::{DialogueScript, lines_however_cut, run_script};
 use super::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut Http1::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Http1::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Http1>(script)
 }
 
 #[test]

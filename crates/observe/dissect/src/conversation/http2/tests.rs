@@ -1,6 +1,6 @@
 //! Conversations in HTTP/2 and gRPC as scripts.
 
-use super::super::script_testing::{lines_cut, run_script};
+use super::super::script_testing::{lines_however_cut, run_script};
 use super::*;
 
 /// What each side says in turn.
@@ -71,15 +71,7 @@ fn dissect_lines(all: &Spoken) -> Vec<String> {
         .iter()
         .map(|(side, bytes)| (*side, bytes.as_slice()))
         .collect();
-    let whole = run_script(&mut Http2::default(), &script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Http2::default(), &script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Http2>(&script)
 }
 
 fn simple() -> Spoken {

@@ -1,28 +1,17 @@
 //! Conversations with memcached as scripts: `protocol.txt` and the binary protocol of its wiki.
 
 use super::super::script_testing::{
-    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+    DialogueScript, is_unharmed_by, lines_however_cut, names_of, run_script, test_hostile_input,
 };
 use super::*;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut Memcached::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Memcached::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Memcached>(script)
 }
 
 fn names(script: DialogueScript<'_>) -> Vec<String> {
-    let lines = dissect_lines(script).into_iter();
-    lines
-        .filter(|line| line.contains(" is ") || line.contains("void"))
-        .collect()
+    names_of(dissect_lines(script))
 }
 
 #[test]

@@ -1,28 +1,17 @@
 //! Conversations with MongoDB as scripts, by its wire protocol and the specification of BSON.
 
 use super::super::script_testing::{
-    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+    DialogueScript, is_unharmed_by, lines_however_cut, names_of, run_script, test_hostile_input,
 };
 use super::*;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut MongoDb::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut MongoDb::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<MongoDb>(script)
 }
 
 fn names(script: DialogueScript<'_>) -> Vec<String> {
-    dissect_lines(script)
-        .into_iter()
-        .filter(|line| line.contains(" is ") || line.contains("void"))
-        .collect()
+    names_of(dissect_lines(script))
 }
 
 fn document(fields: &[Vec<u8>]) -> Vec<u8> {

@@ -1,28 +1,17 @@
 //! Conversations in MQTT as scripts, by the standards of OASIS for 3.1.1 and 5.
 
 use super::super::script_testing::{
-    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+    DialogueScript, is_unharmed_by, lines_however_cut, names_of, run_script, test_hostile_input,
 };
 use super::*;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut Mqtt::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Mqtt::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Mqtt>(script)
 }
 
 fn names(script: DialogueScript<'_>) -> Vec<String> {
-    dissect_lines(script)
-        .into_iter()
-        .filter(|line| line.contains(" is ") || line.contains("void"))
-        .collect()
+    names_of(dissect_lines(script))
 }
 
 const CONNECT_4: &[u8] = b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a";

@@ -1,22 +1,14 @@
 //! Conversations with MySQL as scripts.
 
 use super::super::script_testing::{
-    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+    DialogueScript, is_unharmed_by, lines_however_cut, names_of, run_script, test_hostile_input,
 };
 use super::*;
 use crate::conversation::Dissector;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut Mysql::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Mysql::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Mysql>(script)
 }
 
 /// A connection after its login: what is found from exchange 2 on.
@@ -33,10 +25,7 @@ fn after_login(bits: u64, script: DialogueScript<'_>) -> Vec<String> {
 
 /// What exchanges are called and how they are answered.
 fn names(bits: u64, script: DialogueScript<'_>) -> Vec<String> {
-    after_login(bits, script)
-        .into_iter()
-        .filter(|line| line.contains(" is ") || line.contains("void"))
-        .collect()
+    names_of(after_login(bits, script))
 }
 
 fn packet(number: u8, body: &[u8]) -> Vec<u8> {

@@ -1,21 +1,13 @@
 //! Conversations with NATS as scripts, by its documented client protocol.
 
 use super::super::script_testing::{
-    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+    DialogueScript, is_unharmed_by, lines_however_cut, names_of, run_script, test_hostile_input,
 };
 use super::*;
 use proptest::prelude::*;
 
 fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut Nats::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Nats::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Nats>(script)
 }
 
 #[test]
@@ -66,10 +58,7 @@ fn a_message_with_a_reply_subject_is_a_request_and_others_are_one_way() {
 }
 
 fn names(script: DialogueScript<'_>) -> Vec<String> {
-    dissect_lines(script)
-        .into_iter()
-        .filter(|line| line.contains(" is ") || line.contains("void"))
-        .collect()
+    names_of(dissect_lines(script))
 }
 
 #[test]

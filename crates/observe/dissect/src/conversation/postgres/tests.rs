@@ -1,7 +1,7 @@
 //! Conversations with PostgreSQL as scripts.
 
 use super::super::script_testing::{
-    DialogueScript, is_unharmed_by, lines_cut, run_script, test_hostile_input,
+    DialogueScript, is_unharmed_by, lines_however_cut, names_of, test_hostile_input,
 };
 use super::messages::KEEP;
 use super::*;
@@ -10,15 +10,7 @@ use proptest::prelude::*;
 use stackline_redact::sql;
 
 pub(super) fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
-    let whole = run_script(&mut Postgres::default(), script);
-    for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(
-            lines_cut(&mut Postgres::default(), script, piece),
-            whole,
-            "in pieces of {piece} bytes"
-        );
-    }
-    whole
+    lines_however_cut::<Postgres>(script)
 }
 
 /// A connection after its login: what is found from exchange 1 on.
@@ -33,10 +25,7 @@ pub(super) fn after_login(script: DialogueScript<'_>) -> Vec<String> {
 
 /// What exchanges are called and how they are answered.
 pub(super) fn names(script: DialogueScript<'_>) -> Vec<String> {
-    after_login(script)
-        .into_iter()
-        .filter(|line| line.contains(" is ") || line.contains("void"))
-        .collect()
+    names_of(after_login(script))
 }
 
 pub(super) fn message(mark: u8, body: &[u8]) -> Vec<u8> {
