@@ -1,28 +1,18 @@
 //! A date and a time of day as a moment since 1970, by the civil calendar. It reads no clock.
 
+use chrono::NaiveDate;
+
 /// ns since 1970 of a year, month and day with an hour, minute and second (UTC); `None` when there is no such moment.
 pub(crate) fn since_1970(
     [year, month, day]: [i128; 3],
     [hour, minute, second]: [i128; 3],
 ) -> Option<i128> {
-    let is_date =
-        (0..10_000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let part = |part: i128| u32::try_from(part).ok();
     // A leap second is the sixtieth.
-    let is_time =
-        (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
-    if !is_date || !is_time {
-        return None;
-    }
-    // Days since 1970, in years that begin in March.
-    let (y, m) = if month <= 2 {
-        (year - 1, month + 9)
-    } else {
-        (year, month - 3)
-    };
-    let days =
-        365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day
-            - 719_469;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000)
+    let leap = i128::from(second == 60);
+    let day = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, part(month)?, part(day)?)?;
+    let time = day.and_hms_opt(part(hour)?, part(minute)?, part(second - leap)?)?;
+    Some((i128::from(time.and_utc().timestamp()) + leap) * 1_000_000_000)
 }
 
 /// `2024-02-29T12:00:00.5Z` (RFC 3339), with `Z` or an offset such as `+01:00` or `+0100`.
@@ -87,10 +77,15 @@ mod tests {
             of_rfc3339("2010-04-19T18:26:43.123456Z")
         );
         assert_eq!(of_rfc3339("1969-12-31T23:59:59.999999999Z"), Some(-1));
+        assert_eq!(
+            of_rfc3339("2016-12-31T23:59:60Z"),
+            of_rfc3339("2017-01-01T00:00:00Z")
+        );
         for wrong in [
             "",
             "2024-13-01T00:00:00Z",
             "2024-01-01T24:00:00Z",
+            "2023-02-29T00:00:00Z",
             "2024-01-01T00:00:00",
             "2024-01-01",
             "T+",
