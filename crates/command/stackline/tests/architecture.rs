@@ -178,17 +178,12 @@ const FOLDERS: &[(&str, &[&str])] = &[
 /// Crates in which no clock, file, socket or thread can be named.
 const PURE: &[&str] = &["core", "spec", "net", "proto", "model", "blocks"];
 
-/// Our crates and which of ours each uses outside its tests, by short name.
-fn arrows() -> BTreeMap<String, BTreeSet<String>> {
+/// What cargo knows of the workspace.
+fn metadata(more: &[&str]) -> Value {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(more)
         .current_dir(root())
         .output()
         .unwrap();
@@ -197,7 +192,12 @@ fn arrows() -> BTreeMap<String, BTreeSet<String>> {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Our crates and which of ours each uses outside its tests, by short name.
+fn arrows() -> BTreeMap<String, BTreeSet<String>> {
+    let metadata = metadata(&["--no-deps"]);
     let short = |name: &str| name.trim_start_matches("stackline-").to_string();
     let packages = metadata["packages"].as_array().unwrap().iter();
     packages
@@ -239,6 +239,33 @@ fn every_crate_uses_only_what_the_table_allows() {
             );
         }
     }
+}
+
+/// `rust-version` is kept by ours through the lint `incompatible_msrv`, which clippy checks; by others, as they say themselves.
+#[test]
+fn no_crate_needs_a_newer_rust_than_the_workspace() {
+    let release = |text: &str| -> (u32, u32) {
+        let mut numbers = text.split('.').map(|number| number.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap_or(0))
+    };
+    // Those of this platform: others are not built.
+    let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let packages = metadata["packages"].as_array().unwrap();
+    let wanted = |package: &Value| package["rust_version"].as_str().map(release);
+    let ours = packages
+        .iter()
+        .find(|package| package["name"] == "stackline")
+        .and_then(wanted)
+        .unwrap();
+    let newer: Vec<&Value> = packages
+        .iter()
+        .filter(|package| wanted(package).is_some_and(|other| other > ours))
+        .map(|package| &package["name"])
+        .collect();
+    assert!(
+        newer.is_empty(),
+        "rust-version of the workspace is {ours:?}, and these need a newer one: {newer:?}"
+    );
 }
 
 #[test]
