@@ -5,7 +5,6 @@
 //! can come in any order and in any number of tables; the result is the same.
 
 mod chains;
-pub(crate) mod ids;
 mod line_rows;
 mod lines;
 pub(crate) mod order;
@@ -13,10 +12,10 @@ mod points;
 mod ranges;
 pub(crate) mod roles;
 mod services;
+pub(crate) mod unit_id_index;
 mod way_order;
 
 use crate::lifelines::Lifelines;
-use ids::UnitIdIndex;
 use points::{DirectionOrPort, NOWHERE, Points};
 use ranges::UnitByteRange;
 use roles::{EventClass, KeywordRole};
@@ -28,6 +27,7 @@ use stackline_events::catalogue::Layer;
 use stackline_events::catalogue::block_rows::{FROM_DISK, FROM_MEMORY, SOURCE_FIELD};
 use stackline_events::table::EventColumn;
 use stackline_events::unit_ids;
+use unit_id_index::UnitIdIndex;
 
 /// What lifelines are made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -213,7 +213,10 @@ impl<'i> Assembler<'i> {
     fn parent(&mut self, table: &EventTable, row: usize) {
         let ids = table.number(row, UNIT).zip(table.number(row, PARENT));
         if let Some((child, parent)) = ids {
-            let pair = (self.ids.number(child), self.ids.number(parent));
+            let pair = (
+                self.ids.place_of_number(child),
+                self.ids.place_of_number(parent),
+            );
             self.parents.push(pair);
         }
     }
@@ -222,7 +225,7 @@ impl<'i> Assembler<'i> {
     fn trace(&mut self, table: &EventTable, row: usize, here: &mut AssemblerTableCache<'i>) {
         let trace = self.id(table, row, TRACE, here);
         if let Some(unit) = table.number(row, UNIT).filter(|_| trace != NO_ID) {
-            self.traces.push((trace, self.ids.number(unit)));
+            self.traces.push((trace, self.ids.place_of_number(unit)));
         }
     }
 
@@ -368,12 +371,12 @@ impl<'i> Assembler<'i> {
             return NO_ID;
         };
         match column.texts.get(row).copied() {
-            Some(EventColumn::NUMBER) => self.ids.number(column.numbers[row]),
+            Some(EventColumn::NUMBER) => self.ids.place_of_number(column.numbers[row]),
             None | Some(EventColumn::ABSENT) => NO_ID,
             Some(text) => {
                 let known = &mut here.texts[text as usize];
                 if *known == NO_ID {
-                    *known = self.ids.text(table.names.text(text));
+                    *known = self.ids.place_of_text(table.names.text(text));
                 }
                 *known
             }

@@ -16,8 +16,8 @@
 //! Cache hits and flushes are found in keywords of others only: stackline's own operations have neither. Where events were
 //! lost, a line may end although its unit went on: the index says how many were.
 
-use crate::assemble::ids::ByNumber;
 use crate::assemble::roles::{EventClass, KeywordRole};
+use crate::assemble::unit_id_index::ByNumber;
 use crate::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use crate::segments::{self, SegmentTimes};
 use stackline_core::trace_index::Index;

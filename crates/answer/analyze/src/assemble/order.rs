@@ -4,7 +4,7 @@
 //! first, each unless it contradicts those before it (ranked pairs, Tideman 1987); what no vote decides is in the order of the
 //! tie-break.
 
-use super::ids::ByNumber;
+use super::unit_id_index::ByNumber;
 use std::cmp::Reverse;
 
 /// Most majorities that are looked at, the clearest ones.

@@ -1,9 +1,9 @@
 //! Monitor points as numbers: a keyword at a host, and there a port of the network or a direction of a stream, for one service
 //! where hosts both answer and ask.
 
-use super::ids::ByNumber;
 use super::roles::{EventClass, KeywordRole};
 use super::services::{FlowServices, ServiceNumber};
+use super::unit_id_index::ByNumber;
 use crate::lifelines::LifelinePoint;
 use stackline_events::EventTable;
 use stackline_events::catalogue::Layer;

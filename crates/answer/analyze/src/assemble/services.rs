@@ -3,7 +3,7 @@
 //! A proxy receives and sends on the way to it and on the way behind it. Its points of both would be one in an order that no
 //! unit meets; the service that a flow asks keeps them apart. Where no host has both roles, nothing is.
 
-use super::ids::ByNumber;
+use super::unit_id_index::ByNumber;
 use stackline_core::trace_index::{Index, RunFlow};
 use std::collections::{BTreeMap, BTreeSet};
 

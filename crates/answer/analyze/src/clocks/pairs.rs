@@ -1,6 +1,6 @@
 //! What each unit shows of the clocks of two hosts: when it began and ended on either. It decides nothing about clocks.
 
-use crate::assemble::ids::ByNumber;
+use crate::assemble::unit_id_index::ByNumber;
 use stackline_core::trace_index::{ClockExchange, Index};
 use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -91,7 +91,7 @@ pub(crate) fn place_nodes(
     stretch: f64,
 ) -> Vec<DrawingPoint> {
     let neighbours = graph.neighbours();
-    let hub_of = hubs(&neighbours);
+    let hub_of = find_hubs(&neighbours);
     let core: Vec<usize> = (0..neighbours.len())
         .filter(|node| hub_of[*node].is_none())
         .collect();
@@ -102,22 +102,22 @@ pub(crate) fn place_nodes(
         }
     }
     let fans: Vec<f64> = (0..neighbours.len())
-        .map(|hub| fan(graph, &neighbours, hub, &leaves[hub]))
+        .map(|hub| fan_radius(graph, &neighbours, hub, &leaves[hub]))
         .collect();
-    let distances = distances(graph, &neighbours, &core, &leaves, &fans, stretch);
+    let distances = core_distances(graph, &neighbours, &core, &leaves, &fans, stretch);
     let mut points = vec![DrawingPoint::default(); neighbours.len()];
     let begun = match start {
-        LayoutStart::Scaled => scaled(&distances),
-        LayoutStart::Circle => circle(&distances),
+        LayoutStart::Scaled => place_scaled(&distances),
+        LayoutStart::Circle => place_on_circle(&distances),
     };
     let rooms: Vec<f64> = core
         .iter()
-        .map(|node| room(*node, &leaves, &fans))
+        .map(|node| room_around(*node, &leaves, &fans))
         .collect();
-    for (node, point) in core
-        .iter()
-        .zip(level(apart(stress(&distances, begun), &rooms)))
-    {
+    for (node, point) in core.iter().zip(turn_level(move_apart(
+        minimise_stress(&distances, begun),
+        &rooms,
+    ))) {
         points[*node] = point;
     }
     for &hub in &core {
@@ -143,7 +143,7 @@ pub(crate) fn place_nodes(
 }
 
 /// Of each node with one neighbour, that neighbour; of two that have only each other, the second is the leaf.
-fn hubs(neighbours: &[Vec<(usize, f64)>]) -> Vec<Option<usize>> {
+fn find_hubs(neighbours: &[Vec<(usize, f64)>]) -> Vec<Option<usize>> {
     let hub = |(node, near): (usize, &Vec<(usize, f64)>)| match near[..] {
         [(hub, _)] if neighbours[hub].len() > 1 || hub < node => Some(hub),
         _ => None,
@@ -152,7 +152,12 @@ fn hubs(neighbours: &[Vec<(usize, f64)>]) -> Vec<Option<usize>> {
 }
 
 /// How far from its hub a leaf stands: room for what its line says, and for its box beside the next one.
-fn fan(graph: &LayoutGraph, neighbours: &[Vec<(usize, f64)>], hub: usize, leaves: &[usize]) -> f64 {
+fn fan_radius(
+    graph: &LayoutGraph,
+    neighbours: &[Vec<(usize, f64)>],
+    hub: usize,
+    leaves: &[usize],
+) -> f64 {
     let lengths = || {
         leaves.iter().filter_map(|leaf| {
             neighbours[*leaf]
@@ -219,7 +224,7 @@ fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
 }
 
 /// How far a hub keeps the others off its leaves, the farther the more there are.
-fn room(node: usize, leaves: &[Vec<usize>], fans: &[f64]) -> f64 {
+fn room_around(node: usize, leaves: &[Vec<usize>], fans: &[f64]) -> f64 {
     match leaves[node].len() {
         0 => 0.0,
         1..=3 => 0.45 * fans[node],
@@ -229,7 +234,7 @@ fn room(node: usize, leaves: &[Vec<usize>], fans: &[f64]) -> f64 {
 }
 
 /// Between all nodes of the core, along its lines (Floyd and Warshall).
-fn distances(
+fn core_distances(
     graph: &LayoutGraph,
     neighbours: &[Vec<(usize, f64)>],
     core: &[usize],
@@ -242,7 +247,7 @@ fn distances(
     core.iter()
         .enumerate()
         .for_each(|(at, node)| place[*node] = Some(at));
-    let room = |node: usize| room(node, leaves, fans);
+    let room = |node: usize| room_around(node, leaves, fans);
     let mut distances = vec![vec![f64::INFINITY; n]; n];
     for (at, node) in core.iter().enumerate() {
         distances[at][at] = 0.0;
@@ -282,7 +287,7 @@ fn distances(
 }
 
 /// Classical scaling: the two directions in which the distances spread most, by power iteration.
-fn scaled(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
+fn place_scaled(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
     let n = distances.len();
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / number(n);
     let rows: Vec<f64> = distances
@@ -294,7 +299,10 @@ fn scaled(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
     let mut matrix: Vec<Vec<f64>> = (0..n)
         .map(|a| (0..n).map(|b| centred(a, b)).collect())
         .collect();
-    let mut axes = [spread(&mut matrix, 1.0), spread(&mut matrix, 2.0)];
+    let mut axes = [
+        principal_axis(&mut matrix, 1.0),
+        principal_axis(&mut matrix, 2.0),
+    ];
     // Nothing lies exactly on one line: stress could not leave it.
     for (at, y) in axes[1].iter_mut().enumerate() {
         let bend = number((at * 7919 + 13) % 101) / 101.0 - 0.5;
@@ -308,7 +316,7 @@ fn scaled(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
 }
 
 /// In the order declared, as far apart as the farthest are to be.
-fn circle(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
+fn place_on_circle(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
     let radius = distances.iter().flatten().copied().fold(0.0, f64::max) / 2.0;
     let angle = |at: usize| TAU * number(at) / number(distances.len());
     (0..distances.len())
@@ -323,7 +331,7 @@ fn circle(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
 }
 
 /// The greatest eigenvector times the root of its value, taken out of the matrix.
-fn spread(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
+fn principal_axis(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
     let n = matrix.len();
     let mut vector: Vec<f64> = (0..n)
         .map(|at| (phase * (number(at) + 1.0)).sin())
@@ -354,7 +362,7 @@ fn spread(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
 }
 
 /// Moves the points until their distances are as near to those wanted as they get, short ones before long ones.
-fn stress(distances: &[Vec<f64>], mut points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
+fn minimise_stress(distances: &[Vec<f64>], mut points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
     for _ in 0..300 {
         let mut farthest = 0.0_f64;
         for at in 0..points.len() {
@@ -384,7 +392,7 @@ fn stress(distances: &[Vec<f64>], mut points: Vec<DrawingPoint>) -> Vec<DrawingP
 }
 
 /// Pushes apart those that stand among each other's leaves.
-fn apart(mut points: Vec<DrawingPoint>, rooms: &[f64]) -> Vec<DrawingPoint> {
+fn move_apart(mut points: Vec<DrawingPoint>, rooms: &[f64]) -> Vec<DrawingPoint> {
     for _ in 0..400 {
         let mut moved = false;
         for at in 1..points.len() {
@@ -407,7 +415,7 @@ fn apart(mut points: Vec<DrawingPoint>, rooms: &[f64]) -> Vec<DrawingPoint> {
 }
 
 /// Turned so that it is widest from left to right and begins with its first node on the left, where there is a choice.
-fn level(points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
+fn turn_level(points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
     if points.is_empty() {
         return points;
     }

@@ -3,7 +3,9 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
-use crate::findings::observed::connections::{format_ns, report_worst_connection, share};
+use crate::findings::observed::connections::{
+    ObservedSymptom, format_ns, report_worst_connection, share,
+};
 use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 
 pub(crate) const KIND: FindingKind = FindingKind {
@@ -25,14 +27,14 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         // One that mends losses has enough to do.
         .filter(|one| !one.loses_many())
         .map(had_nothing)
-        .filter(|(share, ..)| *share >= MOST);
+        .filter(|one| one.share >= MOST);
     let mut found = report_worst_connection(&KIND, log, idle)?;
     // Perhaps there was nothing to do.
     found.confidence = 0.5;
     Some(found.attempt("look at what the program does between its writes"))
 }
 
-fn had_nothing(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
+fn had_nothing(one: &LoggedQuic<'_>) -> ObservedSymptom {
     let idle_ns = one.covered_ns.saturating_sub(one.busy_ns).max(0);
     let (share, host) = (
         share(idle_ns as f64, one.covered_ns.unsigned_abs()),
@@ -46,5 +48,10 @@ fn had_nothing(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
         "{host}: {} with room and nothing to send",
         format_ns(idle_ns as f64)
     );
-    (share, sentence, figures, one.info_rows.clone())
+    ObservedSymptom {
+        share,
+        sentence,
+        figures,
+        rows: one.info_rows.clone(),
+    }
 }

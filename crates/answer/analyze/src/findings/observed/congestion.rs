@@ -3,7 +3,7 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
-use crate::findings::observed::connections::{format_ns, report_worst_connection};
+use crate::findings::observed::connections::{ObservedSymptom, format_ns, report_worst_connection};
 use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 
 pub(crate) const KIND: FindingKind = FindingKind {
@@ -25,7 +25,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     ))
 }
 
-fn window_full(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
+fn window_full(one: &LoggedQuic<'_>) -> ObservedSymptom {
     let (full_ns, share) = (one.full_ns(), one.share_full());
     let trip = match one.round_trip_ns {
         0 => String::new(),
@@ -37,5 +37,10 @@ fn window_full(one: &LoggedQuic<'_>) -> (f64, String, String, Vec<u32>) {
         percent(share)
     );
     let figures = format!("{host}: {} with a full window", format_ns(full_ns as f64));
-    (share, sentence, figures, one.info_rows.clone())
+    ObservedSymptom {
+        share,
+        sentence,
+        figures,
+        rows: one.info_rows.clone(),
+    }
 }

@@ -79,28 +79,38 @@ pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedC
         .collect()
 }
 
-/// The one of so many that shows it most, as a finding: its share, sentence and figures, and the events that say so.
+/// A connection that shows what is searched for.
+pub(crate) struct ObservedSymptom {
+    pub(crate) share: f64,
+    pub(crate) sentence: String,
+    pub(crate) figures: String,
+    /// The events that say so.
+    pub(crate) rows: Vec<u32>,
+}
+
+/// The one of so many that shows it most, as a finding.
 pub(crate) fn report_worst_connection(
     kind: &FindingKind,
     log: &FindingEventLog<'_>,
-    found: impl Iterator<Item = (f64, String, String, Vec<u32>)>,
+    found: impl Iterator<Item = ObservedSymptom>,
 ) -> Option<Finding> {
-    let mut found: Vec<(f64, String, String, Vec<u32>)> = found
-        .filter(|(share, ..)| *share >= crate::findings::LEAST)
+    let mut found: Vec<ObservedSymptom> = found
+        .filter(|one| one.share >= crate::findings::LEAST)
         .collect();
-    found.sort_by(|a, b| b.0.total_cmp(&a.0));
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
     let others = found.len().checked_sub(1)?;
-    let (share, sentence, ..) = &found[0];
+    let worst = &found[0];
     let more = match others {
         0 => String::new(),
         1 => "; the same of another connection".to_owned(),
         n => format!("; the same of {n} other connections"),
     };
-    let mut finding = kind.of_run(share.min(1.0), 0.9, format!("{sentence}{more}"));
+    let sentence = format!("{}{more}", worst.sentence);
+    let mut finding = kind.of_run(worst.share.min(1.0), 0.9, sentence);
     finding.evidence = found
         .iter()
         .take(5)
-        .map(|(_, _, figures, rows)| log.evidence(figures.clone(), rows))
+        .map(|one| log.evidence(one.figures.clone(), &one.rows))
         .collect();
     Some(finding)
 }

@@ -4,7 +4,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, counted, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::{
-    collect_captured, collect_monitored, is_observed, report_worst_connection,
+    ObservedSymptom, collect_captured, collect_monitored, is_observed, report_worst_connection,
 };
 use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 use stackline_core::units;
@@ -87,7 +87,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
 }
 
 /// A log of QUIC with more than a little lost: how many of how many packets, and how they were found so.
-fn lost(one: &LoggedQuic<'_>) -> Option<(f64, String, String, Vec<u32>)> {
+fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
     let trips = one.lost as f64 * one.round_trip_ns as f64 / (one.time_ns as f64).max(1.0);
     // Where no reason is given, the type of the packet stands there.
     let is_reason = |cause: &str| !cause.is_empty() && !PACKET_TYPES.contains(&cause);
@@ -124,12 +124,12 @@ fn lost(one: &LoggedQuic<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         ),
         false => sentence,
     };
-    let found = (
-        trips.max(full).clamp(LEAST, 1.0),
+    let found = ObservedSymptom {
+        share: trips.max(full).clamp(LEAST, 1.0),
         sentence,
         figures,
-        one.lost_rows.clone(),
-    );
+        rows: one.lost_rows.clone(),
+    };
     one.loses_many().then_some(found)
 }
 
@@ -148,7 +148,7 @@ fn count_lost_before(log: &FindingEventLog<'_>) -> BTreeMap<i64, u64> {
 
 /// A connection of which more than a little was sent again. What that costs, packets do not show; a round trip each is what it takes
 /// to notice and mend a loss.
-fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
+fn resent(one: &Resent<'_>) -> Option<ObservedSymptom> {
     let again = one.again as f64;
     let rate = again / (one.bytes as f64 / one.segment + again).max(1.0);
     let trips = again * one.round_trip_ns as f64 / one.time_ns.max(1.0);
@@ -165,11 +165,11 @@ fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         let sentence = format!(
             "{segments} between {from} and {to} {were} sent again, beside {of} that were new{before}"
         );
-        (
-            trips.clamp(LEAST, 1.0),
+        ObservedSymptom {
+            share: trips.clamp(LEAST, 1.0),
             sentence,
-            format!("{from} > {to}: {segments} again"),
-            one.rows.clone(),
-        )
+            figures: format!("{from} > {to}: {segments} again"),
+            rows: one.rows.clone(),
+        }
     })
 }

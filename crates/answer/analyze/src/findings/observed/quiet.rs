@@ -4,7 +4,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::{
-    collect_captured, format_ns, is_observed, report_worst_connection, share,
+    ObservedSymptom, collect_captured, format_ns, is_observed, report_worst_connection, share,
 };
 
 pub(crate) const KIND: FindingKind = FindingKind {
@@ -43,7 +43,12 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         let is_pause = one
             .handshake_ns
             .is_none_or(|trip| one.quiet_ns > trip.saturating_mul(2));
-        (share >= LARGE && is_pause).then_some((share, sentence, figures, vec![row]))
+        (share >= LARGE && is_pause).then_some(ObservedSymptom {
+            share,
+            sentence,
+            figures,
+            rows: vec![row],
+        })
     });
     report_worst_connection(&KIND, log, found)
 }

@@ -4,7 +4,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::{
-    collect_monitored, format_ns, is_observed, report_worst_connection,
+    ObservedSymptom, collect_monitored, format_ns, is_observed, report_worst_connection,
 };
 use stackline_core::units;
 
@@ -39,7 +39,12 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             one.remote,
             format_ns(one.unread_ns)
         );
-        (share, sentence, figures, one.rows)
+        ObservedSymptom {
+            share,
+            sentence,
+            figures,
+            rows: one.rows,
+        }
     });
     let found = report_worst_connection(&KIND, log, found)?;
     Some(found.attempt("make the program that reads there faster; a larger buffer only delays it"))

@@ -4,7 +4,8 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::{
-    collect_captured, collect_monitored, format_ns, is_observed, report_worst_connection, share,
+    ObservedSymptom, collect_captured, collect_monitored, format_ns, is_observed,
+    report_worst_connection, share,
 };
 use crate::findings::observed::quic::collect_logged;
 
@@ -32,7 +33,12 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             one.remote,
             format_ns(one.window_limited_ns)
         );
-        (share, sentence, figures, one.rows)
+        ObservedSymptom {
+            share,
+            sentence,
+            figures,
+            rows: one.rows,
+        }
     });
     let of_captures = collect_captured(log).into_iter().map(|(row, one)| {
         let share = share(one.window_full_ns as f64, one.duration_ns);
@@ -49,7 +55,12 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             format_ns(one.window_full_ns as f64),
             one.zero_windows
         );
-        (share, sentence, figures, vec![row])
+        ObservedSymptom {
+            share,
+            sentence,
+            figures,
+            rows: vec![row],
+        }
     });
     let of_logs = collect_logged(log).into_iter().map(|one| {
         let (blocked_ns, host) = (one.blocked_ns as f64, one.host);
@@ -59,7 +70,12 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             percent(share)
         );
         let figures = format!("{host}: {} blocked by flow control", format_ns(blocked_ns));
-        (share, sentence, figures, one.info_rows)
+        ObservedSymptom {
+            share,
+            sentence,
+            figures,
+            rows: one.info_rows,
+        }
     });
     let all = of_monitors.chain(of_captures).chain(of_logs);
     let found = report_worst_connection(&KIND, log, all)?;

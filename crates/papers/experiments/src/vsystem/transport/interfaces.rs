@@ -1,6 +1,6 @@
 //! Sections 9.3 and 9.4: packets that nobody wants, and an interface that holds 4 KB.
 
-use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
 use super::session::{VSystemSessionFigures, run_across, run_all, tcp, transfer};
 use crate::parallel;
 use stackline_core::error::Result;
@@ -118,21 +118,21 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
             VSystemPrintedFigure::Figure(5000.0),
             lossless(&slower),
             0,
-            Is::Predicts,
+            RowBasis::Predicts,
         ),
         row(
             "10 MHz to 10 MHz",
             VSystemPrintedFigure::Nothing,
             lossless(&same),
             0,
-            Is::Shown,
+            RowBasis::Shown,
         ),
         row(
             "10 MHz to 8 MHz, three packets held",
             VSystemPrintedFigure::Nothing,
             lossless(&three),
             0,
-            Is::Shown,
+            RowBasis::Shown,
         ),
     ];
     let judged = judged.note(

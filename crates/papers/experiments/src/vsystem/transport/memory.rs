@@ -1,6 +1,6 @@
 //! Section 7.1: windows in bytes over memory that is buffers of packets, and what allocating them costs.
 
-use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
@@ -102,21 +102,21 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
             VSystemPrintedFigure::Figure(3.0),
             gain(&with, &without),
             1,
-            Is::Sets,
+            RowBasis::Sets,
         ),
         row(
             "% faster in packets of 500",
             VSystemPrintedFigure::Nothing,
             gain(&with_500, &without_500),
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ),
         row(
             "% faster in packets of 100",
             VSystemPrintedFigure::Nothing,
             gain(&with_100, &without_100),
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ),
     ];
     Ok(sheet.note(

@@ -38,7 +38,7 @@ impl VSystemPrintedFigure {
 
 /// What a row is in the judgement of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Is {
+pub(super) enum RowBasis {
     /// It sets a figure of the profile or of the experiment.
     Sets,
     /// Nothing was chosen for it.
@@ -65,12 +65,12 @@ pub(super) fn row(
     printed: VSystemPrintedFigure,
     simulated: f64,
     digits: usize,
-    is: Is,
+    basis: RowBasis,
 ) -> Vec<SheetCell> {
-    let word = match is {
-        Is::Sets => "sets",
-        Is::Predicts => "predicted",
-        Is::Shown => "shown",
+    let word = match basis {
+        RowBasis::Sets => "sets",
+        RowBasis::Predicts => "predicted",
+        RowBasis::Shown => "shown",
     };
     let off = printed.off(simulated).map_or(SheetCell::Absent, |off| {
         SheetCell::Number(off.round() + 0.0, 0)

@@ -1,6 +1,6 @@
 //! Lantz, Nowicki and Theimer (1985), sections 7.2, 7.3 and 9.1: the best case, what timers do to it, and blocks of the client.
 
-use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
@@ -33,28 +33,28 @@ pub(in super::super) fn best() -> Result<Sheet> {
             VSystemPrintedFigure::Figure(450.0),
             put.kbit_s,
             0,
-            Is::Sets,
+            RowBasis::Sets,
         ),
         row(
             "ms a packet",
             VSystemPrintedFigure::Figure(18.0),
             ms(&put, 1000.0),
             1,
-            Is::Sets,
+            RowBasis::Sets,
         ),
         row(
             "kbit/s the other way (bulk_get)",
             VSystemPrintedFigure::Figure(450.0),
             get.kbit_s,
             0,
-            Is::Sets,
+            RowBasis::Sets,
         ),
         row(
             "ms a packet of 500 bytes",
             VSystemPrintedFigure::Nothing,
             ms(&small, 500.0),
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ),
     ];
     Ok(sheet.note(
@@ -153,49 +153,49 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
             VSystemPrintedFigure::Nothing,
             times(enough),
             2,
-            Is::Shown,
+            RowBasis::Shown,
         ),
         row(
             "times slower with one of 30 ms",
             VSystemPrintedFigure::AtLeast(2.0),
             times(short),
             2,
-            Is::Predicts,
+            RowBasis::Predicts,
         ),
         row(
             "times slower with one of 20 ms",
             VSystemPrintedFigure::AtLeast(2.0),
             times(shorter),
             2,
-            Is::Predicts,
+            RowBasis::Predicts,
         ),
         row(
             "% slower: 4 s for 0.25 s, 1 in 1990 lost",
             VSystemPrintedFigure::Figure(10.0),
             slower(quick, long),
             1,
-            Is::Sets,
+            RowBasis::Sets,
         ),
         row(
             "the same, 1 in 500 lost",
             VSystemPrintedFigure::Nothing,
             slower(quick_500, long_500),
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ),
         row(
             "times the acks with an ack timer of 0",
             VSystemPrintedFigure::Figure(2.0),
             single.packets[1] / usual.packets[1],
             2,
-            Is::Predicts,
+            RowBasis::Predicts,
         ),
         row(
             "% slower with it",
             VSystemPrintedFigure::Figure(1.0),
             slower(usual, single),
             1,
-            Is::Predicts,
+            RowBasis::Predicts,
         ),
     ]
 }
@@ -241,21 +241,21 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
             VSystemPrintedFigure::Nothing,
             gain(&two),
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ),
         row(
             "% faster with blocks of 4 KB",
             VSystemPrintedFigure::Range(15.0, 20.0),
             gain(&four),
             1,
-            Is::Predicts,
+            RowBasis::Predicts,
         ),
         row(
             "% faster with blocks of 8 KB",
             VSystemPrintedFigure::Nothing,
             gain(&eight),
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ),
     ];
     Ok(sheet.note(

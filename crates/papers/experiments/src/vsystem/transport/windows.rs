@@ -1,7 +1,7 @@
 //! Section 7.3: windows that are offered and used however small they are, as before RFC 813.
 
 use super::TEXT;
-use super::rows::{Is, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
 use super::session::tcp;
 use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
@@ -81,14 +81,14 @@ pub(in super::super) fn silly() -> Result<Sheet> {
             VSystemPrintedFigure::UpTo(10.0),
             silly.0 / usual.0,
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ));
         sheet.rows.push(row(
             "times the packets",
             VSystemPrintedFigure::Nothing,
             silly.1 / usual.1,
             1,
-            Is::Shown,
+            RowBasis::Shown,
         ));
     }
     Ok(sheet.note(

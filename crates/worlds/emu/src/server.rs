@@ -7,15 +7,15 @@
 //! Everything it makes belongs to its file descriptors, so that nothing is left when it ends.
 
 mod clients;
+mod request_handler;
 
-use crate::engine::{EmulatorEngine, Handle, NetworkEventRecorder};
+use crate::engine::{EmulatorEngine, NetworkEventRecorder};
 use crate::error::{self, Error, Result};
-use crate::link_change_limits::{self, changed_links};
-use crate::protocol::HostHandle;
-use crate::protocol::{Description, EmulationOpening, EmulatorReply, EmulatorRequest};
+use crate::protocol::{EmulationOpening, EmulatorReply, EmulatorRequest, HostHandle};
 use crate::testbed::{self, Testbed};
 use clients::EmulatorClients;
 use nix::sys::eventfd::EventFd;
+use request_handler::EmulatorRequestHandler;
 use stackline_core::network::Network;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -75,7 +75,7 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     let stop = EventFd::new()
         .map(Arc::new)
         .map_err(|error| error::call_failed("making an event", error))?;
-    let mut handler = RequestHandler {
+    let mut handler = EmulatorRequestHandler {
         clients,
         network: opening.network.clone(),
         opening,
@@ -138,105 +138,4 @@ fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
             .map(|share| (share, format!("{}-{}", std::process::id(), host.name))),
     };
     testbed.hosts.iter().map(host_handle).collect()
-}
-
-/// Answers clients while frames are forwarded.
-struct RequestHandler {
-    clients: EmulatorClients,
-    opening: EmulationOpening,
-    host_handles: Vec<HostHandle>,
-    handle: Handle,
-    recorders: &'static Recorders,
-    /// The network as it is now.
-    network: Network,
-    since: Instant,
-}
-
-impl RequestHandler {
-    /// Answers the first client, which opened the network, when frames are forwarded; then all others.
-    fn run(&mut self, first: u64) {
-        if !self.handle.started() {
-            return;
-        }
-        self.clients.uses(first);
-        self.clients
-            .answer(first, &EmulatorReply::Open(self.host_handles.clone()));
-        while let Some((id, request)) = self.clients.next() {
-            let answer = self
-                .answer(id, request)
-                .unwrap_or_else(EmulatorReply::Refused);
-            self.clients.answer(id, &answer);
-        }
-    }
-
-    fn differs_only_in_seed(&self, asked: &EmulationOpening) -> bool {
-        (&asked.network, &asked.options) == (&self.opening.network, &self.opening.options)
-    }
-
-    fn description(&self, asker: u64) -> Description {
-        let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
-        let (network, kept) = (self.network.clone(), self.clients.kept);
-        let set = changed_links(&self.opening.network, &network);
-        Description {
-            network,
-            set,
-            kept,
-            leases: self.clients.others(asker),
-            up,
-            seed: self.opening.seed,
-        }
-    }
-
-    fn answer(&mut self, id: u64, request: EmulatorRequest) -> Result<EmulatorReply> {
-        match request {
-            EmulatorRequest::Open(opening) if *opening == self.opening => {
-                self.clients.uses(id);
-                Ok(EmulatorReply::Open(self.host_handles.clone()))
-            }
-            EmulatorRequest::Open(opening) if self.differs_only_in_seed(&opening) => {
-                let message = format!(
-                    "the network {} is there already, with another seed",
-                    self.opening.network.name
-                );
-                let hint = "give the seed that its first program was given, or wait until all programs on it have ended";
-                Err(Error::input(message).hint(hint))
-            }
-            EmulatorRequest::Open(_) => Err(Error::input("another network is being emulated here")),
-            EmulatorRequest::Restart(seed, record) => {
-                let record = record
-                    .map(|asked| (self.recorders)(&self.opening.network, &asked))
-                    .transpose();
-                let record = record.map_err(error::environment)?;
-                self.clients.records = record.is_some().then_some(id);
-                self.handle
-                    .restart(seed, record)
-                    .map_err(error::environment)?;
-                Ok(EmulatorReply::Restarted)
-            }
-            EmulatorRequest::EndRecording => {
-                self.clients.records = None;
-                self.handle.end_recording().map_err(error::environment)?;
-                Ok(EmulatorReply::Done)
-            }
-            EmulatorRequest::Join => Ok(EmulatorReply::Open(self.host_handles.clone())),
-            EmulatorRequest::Use => {
-                self.clients.uses(id);
-                Ok(EmulatorReply::Done)
-            }
-            EmulatorRequest::Describe => {
-                Ok(EmulatorReply::Description(Box::new(self.description(id))))
-            }
-            EmulatorRequest::Keep(kept) => {
-                self.clients.kept = kept;
-                Ok(EmulatorReply::Done)
-            }
-            EmulatorRequest::Change(link, new) => {
-                link_change_limits::check_link_change(&self.network, link, &new)?;
-                self.handle.change(link, (*new).clone());
-                self.network.links[link] = *new;
-                Ok(EmulatorReply::Done)
-            }
-            EmulatorRequest::Report => Ok(EmulatorReply::Report(Box::new(self.handle.report()))),
-        }
-    }
 }

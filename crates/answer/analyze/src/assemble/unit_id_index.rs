@@ -47,7 +47,7 @@ pub(crate) struct UnitIdIndex {
 impl UnitIdIndex {
     /// The place of a whole number.
     #[inline]
-    pub(crate) fn number(&mut self, id: i64) -> u32 {
+    pub(crate) fn place_of_number(&mut self, id: i64) -> u32 {
         let next = self.slots.len() as u32;
         let page = *self.pages.entry(id >> PAGE).or_insert(next);
         if page == next {
@@ -62,7 +62,7 @@ impl UnitIdIndex {
     }
 
     /// The place of a text.
-    pub(crate) fn text(&mut self, id: &str) -> u32 {
+    pub(crate) fn place_of_text(&mut self, id: &str) -> u32 {
         if let Some(place) = self.texts.get(id) {
             return *place;
         }
@@ -89,9 +89,16 @@ mod tests {
     #[test]
     fn each_id_has_one_place() {
         let mut ids = UnitIdIndex::default();
-        let numbers = [5, -5, i64::MIN, i64::MAX, 5, 6].map(|id| ids.number(id));
+        let numbers = [5, -5, i64::MIN, i64::MAX, 5, 6].map(|id| ids.place_of_number(id));
         assert_eq!(numbers, [0, 1, 2, 3, 0, 4]);
-        assert_eq!((ids.text("5 "), ids.text("x"), ids.text("5 ")), (5, 6, 5));
+        assert_eq!(
+            (
+                ids.place_of_text("5 "),
+                ids.place_of_text("x"),
+                ids.place_of_text("5 ")
+            ),
+            (5, 6, 5)
+        );
         assert_eq!(ids.into_names()[3], Id::Number(i64::MAX));
     }
 }
