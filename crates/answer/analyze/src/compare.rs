@@ -166,23 +166,7 @@ pub fn rows_by_measurement(summaries: &[Summary]) -> Vec<Vec<&Summary>> {
 
 /// What is measured, whatever the stack.
 fn apart_from_stack(summary: &Summary) -> (String, Option<usize>) {
-    (without_stack(&summary.text), summary.part_index)
-}
-
-/// A measurement's text without its clause `over STACK(OPTIONS)`, in whatever order the options were written.
-fn without_stack(text: &str) -> String {
-    let Some((before, clause)) = text.split_once(" over ") else {
-        return text.to_owned();
-    };
-    let name = |c: char| !c.is_alphanumeric() && c != '_';
-    let options = clause.find(name).unwrap_or(clause.len());
-    let mut depth = 0_i32;
-    let end = clause[options..].find(|c| {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-        depth == 0 && c != ')'
-    });
-    let end = end.map_or(clause.len(), |at| options + at);
-    format!("{before}{}", &clause[end..])
+    (summary.text_without_stack(), summary.part_index)
 }
 
 /// Takes the first with the same label out of `from`.
@@ -456,19 +440,6 @@ mod tests {
             "1 and 2 counted runs, two of each are needed"
         );
         assert_eq!(compare_values(RunMetric::Response, &[], &[1.0]), None);
-    }
-
-    #[test]
-    fn a_clause_of_the_stack_is_left_out_however_its_options_stand() {
-        for stack in [
-            "tcp",
-            "tcp(nodelay, congestion = reno)",
-            "blast(selective, packet = 1024)",
-        ] {
-            let text = format!("3 from a to b rr 10*20 over {stack} across near");
-            assert_eq!(without_stack(&text), "3 from a to b rr 10*20 across near");
-        }
-        assert_eq!(without_stack("3 rr 10 over tcp(nodelay)"), "3 rr 10");
     }
 
     fn summary(text: &str, stack: &str) -> Summary {

@@ -214,6 +214,18 @@ pub fn suspects(input: &AnalysisInput<'_>) -> Vec<Suspect> {
         .collect()
 }
 
+/// Whether two kinds blame the same thing where they name the same place.
+#[must_use]
+pub fn blame_alike(kind: &str, other: &str) -> bool {
+    const OF_ONE_QUEUE: [FindingKind; 3] = [
+        bulk::queue_drop::KIND,
+        bulk::synchronised_loss::KIND,
+        bulk::undersized_buffer::KIND,
+    ];
+    let is_of_queue = |name: &str| OF_ONE_QUEUE.iter().any(|kind| kind.name == name);
+    kind == other || (is_of_queue(kind) && is_of_queue(other))
+}
+
 fn finds() -> impl Iterator<Item = &'static Find> {
     KINDS.iter().flat_map(|kind| kind.find)
 }

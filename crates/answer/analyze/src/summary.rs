@@ -351,6 +351,12 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The measurement without its stack, which stands beside it.
+    #[must_use]
+    pub fn text_without_stack(&self) -> String {
+        without_stack(&self.text)
+    }
+
     /// Counted runs whose result is the machine's and not the emulated network's.
     #[must_use]
     pub fn overloaded(&self) -> u32 {
@@ -396,5 +402,40 @@ impl Summary {
         } else {
             self.run_values.of(metric)
         }
+    }
+}
+
+/// A measurement's text without its clause `over STACK(OPTIONS)`, in whatever order the options were written.
+fn without_stack(text: &str) -> String {
+    let Some((before, clause)) = text.split_once(" over ") else {
+        return text.to_owned();
+    };
+    let name = |c: char| !c.is_alphanumeric() && c != '_';
+    let options = clause.find(name).unwrap_or(clause.len());
+    let mut depth = 0_i32;
+    let end = clause[options..].find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0 && c != ')'
+    });
+    let end = end.map_or(clause.len(), |at| options + at);
+    format!("{before}{}", &clause[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clause_of_the_stack_is_left_out_however_its_options_stand() {
+        for stack in [
+            "tcp",
+            "tcp(nodelay, congestion = reno)",
+            "blast(selective, packet = 1024)",
+        ] {
+            let text = format!("3 from a to b rr 10*20 over {stack} across near");
+            assert_eq!(without_stack(&text), "3 from a to b rr 10*20 across near");
+        }
+        assert_eq!(without_stack("3 rr 10 over tcp(nodelay)"), "3 rr 10");
+        assert_eq!(without_stack("5 rr 32*10"), "5 rr 32*10");
     }
 }

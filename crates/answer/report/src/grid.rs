@@ -7,6 +7,13 @@ pub(crate) enum Align {
     Right,
 }
 
+/// A name, and figures behind it.
+pub(crate) const fn name_and_figures<const COLUMNS: usize>() -> [Align; COLUMNS] {
+    let mut align = [Align::Right; COLUMNS];
+    align[0] = Align::Left;
+    align
+}
+
 /// Between two columns.
 const GAP: usize = 2;
 

@@ -1,6 +1,6 @@
 //! The table of a Network Control Center: what each IMP and each line did, and what is out of the ordinary; the same as JSON.
 
-use crate::grid::{Align, line, widths};
+use crate::grid::{Align, line, name_and_figures, widths};
 use serde_json::{Value, json};
 use stackline_analyze::imps::{ImpAnalysis, ImpLineTotals, ImpTotals};
 use stackline_core::units;
@@ -149,16 +149,7 @@ fn imps(reports: &ImpAnalysis) -> String {
         "through",
         "reassembly free",
     ];
-    let align = [
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-    ];
+    let align = name_and_figures::<8>();
     let mut out = table(&head, &align, imps.into_iter().map(row).collect());
     if idle > 0 {
         out += &format!("and {idle} without a packet of a host\n");
@@ -188,16 +179,7 @@ fn lines(reports: &ImpAnalysis) -> String {
     let head = [
         "line", "busy", "most", "data", "packets", "again", "refused", "downs",
     ];
-    let align = [
-        Align::Left,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-        Align::Right,
-    ];
+    let align = name_and_figures::<8>();
     table(&head, &align, lines.into_iter().map(row).collect())
 }
 

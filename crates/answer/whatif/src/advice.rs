@@ -4,8 +4,8 @@
 
 use crate::simulated_runs::{SimulationBudget, simulate_records, single_group_plan};
 use stackline_analyze::findings::{
-    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, count_time_once, suspects,
-    takes_away,
+    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, blame_alike, count_time_once,
+    suspects, takes_away,
 };
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::summary::RunMetric;
@@ -52,7 +52,7 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     }
     for suspect in suspects(&loaded.input()) {
         let named = |finding: &Finding| {
-            let is_alike = are_alike(finding.kind, suspect.finding.kind);
+            let is_alike = blame_alike(finding.kind, suspect.finding.kind);
             let same = finding.measurement == suspect.finding.measurement;
             is_alike
                 && same
@@ -93,14 +93,6 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     findings.extend(found);
     count_time_once(&mut findings);
     findings
-}
-
-/// Kinds that blame the drops of one queue.
-const OF_A_QUEUE: [&str; 3] = ["queue_drop", "synchronised_loss", "undersized_buffer"];
-
-/// Whether two kinds blame the same thing where they name the same place.
-fn are_alike(kind: &str, other: &str) -> bool {
-    kind == other || (OF_A_QUEUE.contains(&kind) && OF_A_QUEUE.contains(&other))
 }
 
 /// What is tried, and how much of it.

@@ -90,11 +90,17 @@ pub struct Finished {
 /// One capture.
 struct CaptureSource<'r> {
     from: pcapng::CaptureReader<'r>,
+    waiting: VecDeque<(u64, OwnedCapturePacket)>,
+    ended: bool,
+    seen: CapturePacketState,
+}
+
+/// What a packet of a capture changes.
+#[derive(Default)]
+struct CapturePacketState {
     imported: Imported,
     connections: CaptureConnections,
     accounts: Accounts,
-    waiting: VecDeque<(u64, OwnedCapturePacket)>,
-    ended: bool,
     /// Packets that were not read, by why.
     others: Others,
     /// It has both copies of what a host sends to itself.
@@ -150,16 +156,9 @@ impl<'r> CaptureEventReader<'r> {
                 from.map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
             Ok(CaptureSource {
                 from,
-                imported: Imported::default(),
-                connections: CaptureConnections::default(),
-                accounts: Accounts::default(),
                 waiting: VecDeque::new(),
                 ended: false,
-                others: Others::new(),
-                sees_both: false,
-                ways: StreamEndTexts::default(),
-                copies: PacketCopies::default(),
-                fragments: FragmentReassembly::default(),
+                seen: CapturePacketState::default(),
             })
         };
         let sources = captures
@@ -202,11 +201,11 @@ impl<'r> CaptureEventReader<'r> {
         let Self { sources, together } = self;
         sources
             .iter_mut()
-            .for_each(|source| source.imported.table.clear());
+            .for_each(|source| source.seen.imported.table.clear());
         while !together.over
             && sources
                 .iter()
-                .map(|source| source.imported.table.len())
+                .map(|source| source.seen.imported.table.len())
                 .sum::<usize>()
                 < BATCH
         {
@@ -217,8 +216,8 @@ impl<'r> CaptureEventReader<'r> {
         }
         let is_more = sources
             .iter()
-            .any(|source| !source.imported.table.is_empty());
-        is_more.then(|| sources.iter().map(|source| &source.imported.table))
+            .any(|source| !source.seen.imported.table.is_empty());
+        is_more.then(|| sources.iter().map(|source| &source.seen.imported.table))
     }
 
     /// What is known when all was read.
@@ -227,7 +226,7 @@ impl<'r> CaptureEventReader<'r> {
         let mistakes = self
             .sources
             .into_iter()
-            .map(|source| source.imported.mistakes)
+            .map(|source| source.seen.imported.mistakes)
             .collect();
         let SharedCaptureState {
             finished,
@@ -246,43 +245,7 @@ impl<'r> CaptureEventReader<'r> {
     }
 }
 
-/// What a packet of a capture changes.
-struct CapturePacketState<'s> {
-    imported: &'s mut Imported,
-    connections: &'s mut CaptureConnections,
-    accounts: &'s mut Accounts,
-    others: &'s mut Others,
-    sees_both: &'s mut bool,
-    ways: &'s mut StreamEndTexts,
-    copies: &'s mut PacketCopies,
-    fragments: &'s mut FragmentReassembly,
-}
-
 impl CaptureSource<'_> {
-    fn see(&mut self) -> CapturePacketState<'_> {
-        let Self {
-            imported,
-            connections,
-            accounts,
-            others,
-            sees_both,
-            ways,
-            copies,
-            fragments,
-            ..
-        } = self;
-        CapturePacketState {
-            imported,
-            connections,
-            accounts,
-            others,
-            sees_both,
-            ways,
-            copies,
-            fragments,
-        }
-    }
-
     /// Reads on until some packets wait.
     fn fill(&mut self, together: &SharedCaptureState<'_>, at: usize) {
         if !self.waiting.is_empty() {
@@ -291,8 +254,8 @@ impl CaptureSource<'_> {
         while !self.ended && self.waiting.len() < WAITING {
             let Self {
                 from,
-                imported,
                 waiting,
+                seen,
                 ..
             } = self;
             let step = from.step(|packet| match packet {
@@ -303,7 +266,7 @@ impl CaptureSource<'_> {
                         packet.keep(),
                     ));
                 }
-                Err(mistake) => imported.mistake(mistake),
+                Err(mistake) => seen.imported.mistake(mistake),
             });
             if let Err(cause) = step {
                 self.end(cause);
@@ -314,48 +277,55 @@ impl CaptureSource<'_> {
     fn end(&mut self, cause: Option<&str>) {
         self.ended = true;
         if let Some(cause) = cause {
-            self.imported
+            self.seen
+                .imported
                 .mistake(format!("it cannot be read on: {cause}"));
         }
     }
 
     /// What is to be said when all packets were there.
     fn finish(&mut self) {
-        for ((from, to), stream) in self.connections.without_beginning() {
-            self.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
+        for ((from, to), stream) in self.seen.connections.without_beginning() {
+            self.seen.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
         }
         let all = self.from.packets();
-        let waiting = self.fragments.waiting();
+        let waiting = self.seen.fragments.waiting();
         if waiting > 0 {
-            self.others.insert(
+            self.seen.others.insert(
                 "are fragments of IP whose others are missing".into(),
                 waiting,
             );
         }
-        self.imported.left_out.merge(self.fragments.left_out());
-        for (why, count) in &self.others {
-            self.imported.mistake(format!(
+        self.seen
+            .imported
+            .left_out
+            .merge(self.seen.fragments.left_out());
+        for (why, count) in &self.seen.others {
+            self.seen.imported.mistake(format!(
                 "{count} of {all} packets were not read: they {why}"
             ));
         }
-        self.imported.left_out.merge(self.connections.left_out());
-        self.imported.left_out.merge(self.from.left_out());
+        self.seen
+            .imported
+            .left_out
+            .merge(self.seen.connections.left_out());
+        self.seen.imported.left_out.merge(self.from.left_out());
         let Imported {
             table, left_out, ..
-        } = &mut self.imported;
-        std::mem::take(&mut self.accounts).finish(table, left_out);
+        } = &mut self.seen.imported;
+        std::mem::take(&mut self.seen.accounts).finish(table, left_out);
     }
 }
 
-impl CapturePacketState<'_> {
+impl CapturePacketState {
     /// Whether a packet of a host to itself was seen when it was sent.
     fn is_seen_again(&mut self, packet: &CapturePacket<'_>) -> bool {
         match packet.outgoing() {
             Some(true) => {
-                *self.sees_both = true;
+                self.sees_both = true;
                 false
             }
-            Some(false) => *self.sees_both,
+            Some(false) => self.sees_both,
             None => false,
         }
     }
@@ -375,7 +345,7 @@ impl SharedCaptureState<'_> {
             .unwrap_or(0)
     }
 
-    fn packet(&mut self, see: &mut CapturePacketState<'_>, at: usize, packet: &CapturePacket<'_>) {
+    fn packet(&mut self, see: &mut CapturePacketState, at: usize, packet: &CapturePacket<'_>) {
         let host = self.host(at, packet.interface);
         let at_ns = self.plan.reference_ns(host, packet.at_ns);
         self.now_ns = self.now_ns.max(at_ns);
@@ -399,7 +369,7 @@ impl SharedCaptureState<'_> {
 
     fn transport(
         &mut self,
-        see: &mut CapturePacketState<'_>,
+        see: &mut CapturePacketState,
         host: usize,
         at_ns: u64,
         packet: &CapturePacket<'_>,
@@ -425,7 +395,7 @@ impl SharedCaptureState<'_> {
 
     fn segment(
         &mut self,
-        see: &mut CapturePacketState<'_>,
+        see: &mut CapturePacketState,
         host: usize,
         at_ns: u64,
         packet: &CapturePacket<'_>,
@@ -519,33 +489,12 @@ impl SharedCaptureState<'_> {
             [] => self.over = true,
             // One by itself needs no copies.
             [source] => {
-                let CaptureSource {
-                    from,
-                    imported,
-                    connections,
-                    accounts,
-                    others,
-                    sees_both,
-                    ways,
-                    copies,
-                    fragments,
-                    ..
-                } = source;
-                let mut seen = CapturePacketState {
-                    imported,
-                    connections,
-                    accounts,
-                    others,
-                    sees_both,
-                    ways,
-                    copies,
-                    fragments,
-                };
+                let CaptureSource { from, seen, .. } = source;
                 let mut fresh = 0;
                 let step = from.step(|packet| match packet {
                     Ok(packet) => {
                         fresh += 1;
-                        self.packet(&mut seen, 0, &packet);
+                        self.packet(seen, 0, &packet);
                     }
                     Err(mistake) => seen.imported.mistake(mistake),
                 });
@@ -569,7 +518,7 @@ impl SharedCaptureState<'_> {
                         let Some((_, kept)) = sources[at].waiting.pop_front() else {
                             return;
                         };
-                        self.packet(&mut sources[at].see(), at, &kept.packet());
+                        self.packet(&mut sources[at].seen, at, &kept.packet());
                         self.look(sources, 1);
                     }
                     None => self.over = true,
@@ -614,7 +563,7 @@ impl SharedCaptureState<'_> {
         let left_out = &mut self.finished.unknown.left_out;
         sources
             .iter()
-            .for_each(|source| left_out.merge(&source.imported.left_out));
+            .for_each(|source| left_out.merge(&source.seen.imported.left_out));
         left_out.merge(self.collector.left_out());
         left_out.merge(&self.plan.left_out);
         left_out.merge(self.known.left_out());
@@ -693,7 +642,7 @@ fn own_events<'s>(
         let Some(host) = names.iter().position(|known| known == name) else {
             return;
         };
-        let table = &mut sources[source_of[host]].imported.table;
+        let table = &mut sources[source_of[host]].seen.imported.table;
         table.push(keyword, name, plan.own_ns(host, at_ns), values);
     }
 }

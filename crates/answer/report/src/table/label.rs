@@ -26,7 +26,7 @@ pub(super) fn blocks(summaries: &[Summary]) -> Vec<LabelBlock<'_>> {
         parts
             || (!of_several(a.1, summaries)
                 && !of_several(b.1, summaries)
-                && plain(a.1) == plain(b.1))
+                && a.1.text_without_stack() == b.1.text_without_stack())
     };
     numbered
         .chunk_by(together)
@@ -39,7 +39,7 @@ fn block<'s>(rows: &[(usize, &'s Summary)], all: &[Summary]) -> LabelBlock<'s> {
     let text = if of_several(first, all) {
         first.text.clone()
     } else {
-        plain(first)
+        first.text_without_stack()
     };
     let alone = rows.len() == 1 && text.chars().count() + first.stack.len() + 2 <= ON_ONE_LINE;
     let row = |(number, summary): &(usize, &'s Summary)| {
@@ -82,42 +82,5 @@ fn name(summary: &Summary, all: &[Summary]) -> String {
         Some(_) if summary.part.contains(" over ") => format!("{}{load}", summary.part),
         Some(_) => format!("{} over {}{load}", summary.part, summary.stack),
         None => "all together".to_owned(),
-    }
-}
-
-/// The measurement without its stack, which stands in its row.
-fn plain(summary: &Summary) -> String {
-    without_stack(&summary.text)
-}
-
-/// `5 rr 32*10 over tcp(nodelay) across n` without ` over tcp(nodelay)`.
-fn without_stack(text: &str) -> String {
-    const OVER: &str = " over ";
-    let Some(at) = text.find(OVER) else {
-        return text.to_owned();
-    };
-    let (before, stack) = (&text[..at], &text[at + OVER.len()..]);
-    let mut depth = 0_u32;
-    let end = stack.find(|letter: char| {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && letter == ' '
-    });
-    format!("{before}{}", &stack[end.unwrap_or(stack.len())..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stack_with_its_options_is_left_out() {
-        assert_eq!(without_stack("5 rr 32*10"), "5 rr 32*10");
-        assert_eq!(without_stack("5 rr 32*10 over unix"), "5 rr 32*10");
-        let text = "5 rr 32*10 over tcp(nodelay, congestion = cubic) across n in simulated";
-        assert_eq!(without_stack(text), "5 rr 32*10 across n in simulated");
     }
 }

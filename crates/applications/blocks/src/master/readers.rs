@@ -8,7 +8,7 @@ use crate::wire::master_messages::{
     MissingBlocksNotice, OpenSetReply, OpenSetRequest, SetInfo,
 };
 use crate::wire::message::Why;
-use crate::wire::server_messages::{BlockListEntry, ServerBlockRequests};
+use crate::wire::server_messages::BlockListEntry;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
@@ -109,30 +109,9 @@ impl Master {
             let Some(server) = server.filter(|_| list.supersedes || !entries.is_empty()) else {
                 continue;
             };
-            let BlockListRequest {
-                set,
-                serial,
-                supersedes,
-                report,
-                first_unit,
-                app_send,
-                ..
-            } = *list;
-            let stamps = [app_send, now.0, now.0];
+            let stamps = [list.app_send, now.0, now.0];
             let session = peer.session;
-            actions.send(
-                server,
-                ServerBlockRequests {
-                    session,
-                    set,
-                    serial,
-                    supersedes,
-                    report,
-                    first_unit,
-                    stamps,
-                    entries,
-                },
-            );
+            actions.send(server, list.for_server(session, stamps, entries));
         }
     }
 

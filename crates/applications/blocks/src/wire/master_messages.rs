@@ -1,7 +1,7 @@
 //! Between a client, a loader or a disk server and the master.
 
 use super::codec::record;
-use super::server_messages::DiskInfo;
+use super::server_messages::{BlockListEntry, DiskInfo, ServerBlockRequests};
 use crate::set::BlockSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -97,6 +97,28 @@ record! {
         pub app_send: u64,
         /// The blocks.
         pub blocks: Vec<u64>,
+    }
+}
+
+impl BlockListRequest {
+    /// What one server is asked for of this list.
+    #[must_use]
+    pub const fn for_server(
+        &self,
+        session: u128,
+        stamps: [u64; 3],
+        entries: Vec<BlockListEntry>,
+    ) -> ServerBlockRequests {
+        ServerBlockRequests {
+            session,
+            set: self.set,
+            serial: self.serial,
+            supersedes: self.supersedes,
+            report: self.report,
+            first_unit: self.first_unit,
+            stamps,
+            entries,
+        }
     }
 }
 

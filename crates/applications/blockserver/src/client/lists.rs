@@ -4,7 +4,7 @@ use super::{BlockClientEvent, BlockClientShared, BlockClientState, SentList, loc
 use crate::server::now;
 use stackline_blocks::wire::master_messages::BlockListRequest;
 use stackline_blocks::wire::message::Why;
-use stackline_blocks::wire::server_messages::{BlockListEntry, ServerBlockRequests};
+use stackline_blocks::wire::server_messages::BlockListEntry;
 use stackline_blocks::{limits, placement};
 use stackline_core::error::{Error, Result};
 use stackline_core::time::Instant;
@@ -80,32 +80,14 @@ impl BlockClientShared {
             let known = lock(&self.known);
             (known.session, divide(list, &known, links.keys().copied()))
         };
-        let BlockListRequest {
-            set,
-            serial,
-            supersedes,
-            report,
-            first_unit,
-            app_send,
-            ..
-        } = *list;
         for (id, entries) in parts.by_server {
-            if let Some(link) = links.get(&id).filter(|_| supersedes || !entries.is_empty()) {
+            if let Some(link) = links
+                .get(&id)
+                .filter(|_| list.supersedes || !entries.is_empty())
+            {
                 // The master had no part in it: its stamps are the application's.
-                let stamps = [app_send, app_send, app_send];
-                link.send(
-                    &ServerBlockRequests {
-                        session,
-                        set,
-                        serial,
-                        supersedes,
-                        report,
-                        first_unit,
-                        stamps,
-                        entries,
-                    }
-                    .into(),
-                );
+                let stamps = [list.app_send; 3];
+                link.send(&list.for_server(session, stamps, entries).into());
             }
         }
         drop(links);
