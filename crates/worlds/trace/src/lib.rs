@@ -22,10 +22,10 @@
 //! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
 //! | `thread_directory` | which thread is whose |
 //! | `connect_attempts` | whose a connection was that never was set up |
+//! | `datagram_owner_finder` | whose sockets datagrams pass |
 //! | `container_names` | what the containers of processes are called |
 //! | `privileges` | what looking needs and this process lacks, in words |
 //! | `recorder` | what was seen to requests, and these to events |
-//! | [`request_sample`] | which requests are kept where all would take too much of the disk |
 //! | `network_events` | what happens within an emulated network meanwhile |
 //! | `tls_key_log` | secrets of TLS that programs write down |
 
@@ -34,6 +34,7 @@ mod call_packets;
 pub mod calls;
 mod connect_attempts;
 mod container_names;
+mod datagram_owner_finder;
 mod event_order;
 mod followed_threads;
 pub mod joined_processes;
@@ -44,7 +45,6 @@ pub mod program_trace;
 pub mod programs;
 mod ptrace_source;
 mod recorder;
-pub mod request_sample;
 pub mod scope;
 pub mod setting;
 mod source_reading;

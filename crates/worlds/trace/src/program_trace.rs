@@ -204,10 +204,15 @@ impl TraceSession {
             );
         }
         if let Some(network) = &mut setting.network {
-            events = network.record(&path)?;
+            // Both have half of the disk.
+            events = network.record(&path, options.most_disk / 2)?;
             network.ports(&mut recorder);
             match &events {
-                Some(events) => recorder = recorder.with_doors_apart(events.doors()),
+                Some(events) => {
+                    recorder = recorder
+                        .with_doors_apart(events.doors())
+                        .with_disk(options.most_disk / 2);
+                }
                 None => notes.push(network.unrecorded()),
             }
         }
@@ -340,7 +345,7 @@ impl TraceSession {
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
             self.notes.push(format!(
-                "sockets do not show whose QUIC is: requests over it of all programs of this machine are kept ({unowned})"
+                "whose {unowned} requests over QUIC are was not found, as their sockets were closed soon: they are kept"
             ));
         }
         self.adopt_network_events(setting)?;

@@ -9,6 +9,7 @@ use stackline_dissect::frame_locator::Began;
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventLogs, EventValue, Keyword};
 use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket};
+use stackline_runs::events::disk_sample::DiskSample;
 
 static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
 static DEQUEUE: Keyword = Keyword::new("NET_DEQUEUE");
@@ -56,6 +57,8 @@ pub(super) struct NetworkEventLogs {
     event_logs: EventLogs,
     stamp: TraceClockStamp,
     streams: PacketStreams,
+    /// Which events are kept, where not all are.
+    sample: Option<DiskSample>,
 }
 
 impl NetworkEventLogs {
@@ -68,7 +71,13 @@ impl NetworkEventLogs {
             event_logs,
             stamp,
             streams,
+            sample: None,
         }
+    }
+
+    pub(super) fn within(mut self, most_bytes: u64) -> Self {
+        self.sample = Some(DiskSample::new(most_bytes));
+        self
     }
 
     pub(super) const fn begin(&mut self, origin_ns: u64) {
@@ -88,6 +97,13 @@ impl NetworkEventLogs {
         let range = P::range(packet, &mut self.streams).unwrap_or_default();
         if let Some(began) = self.streams.frames.began() {
             self.began(node, at, &began);
+        }
+        let at_ns = self.stamp.at_ns(node, at);
+        if let Some(sample) = &mut self.sample {
+            sample.has_written(self.event_logs.handed_on());
+            if !sample.takes(at_ns) {
+                return;
+            }
         }
         let Identity { flow, number, .. } = Identity::of(packet);
         let way = names.way(packet.from, packet.to);
@@ -116,10 +132,7 @@ impl NetworkEventLogs {
             packet.bytes().into(),
             more.unwrap_or_default(),
         ];
-        let (known, at_ns) = (
-            values.len() - usize::from(more.is_none()),
-            self.stamp.at_ns(node, at),
-        );
+        let known = values.len() - usize::from(more.is_none());
         self.event_logs
             .push(node as usize, keyword.id(), at_ns, &values[..known]);
         if range.repeated && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
@@ -154,7 +167,8 @@ impl NetworkEventLogs {
     /// # Errors
     /// Why something could not be kept.
     pub(super) fn finish(self) -> Result<(), String> {
-        let left_out = self.streams.frames.left_out().lines();
+        let mut left_out = self.streams.frames.left_out().lines();
+        left_out.extend(self.sample.and_then(|sample| sample.note("events of packets")));
         self.event_logs.finish()?;
         if left_out.is_empty() {
             Ok(())
@@ -231,6 +245,36 @@ mod tests {
             "NET_DELIVER; udjat; 1; 1; ; 3; 1000; 1460; udjat; khons>udjat; 7; 1; 1; 1500",
         ];
         assert_eq!(recorded(TraceClockStamp::default(), &happened), expected);
+    }
+
+    #[test]
+    fn events_of_a_long_run_are_a_sample_that_is_reported() {
+        let kept = MemoryEventLogs::default();
+        let into = kept.clone();
+        let put = move |host: &str, event_log: &_| into.add(host, event_log);
+        let most_bytes = 8 << 20;
+        let mut recorder = RunTapRecorder::new(&network())
+            .events(put, TraceClockStamp::default(), PacketStreams::default())
+            .within(most_bytes);
+        let millisecond = 1_000_000;
+        for at in 0..200_000 {
+            let what = NetworkEvent::Enqueue(3000);
+            recorder.record(Instant(at * millisecond), FIRST, what, &packet(at));
+        }
+        let said = recorder.finish().unwrap_err();
+        assert!(
+            said.starts_with("events of packets are a sample: ") && said.contains("8 MiB on disk"),
+            "{said}"
+        );
+        let written: usize = kept
+            .event_logs()
+            .values()
+            .map(|event_log| event_log.bytes().len())
+            .sum();
+        assert!((4 << 20..=8 << 20).contains(&written), "{written} bytes");
+        let lines = lines(&kept);
+        let late = lines.iter().filter(|line| line.contains("; khons; 19"));
+        assert!(late.count() > 0, "some of the last seconds are kept");
     }
 
     /// An IPv4 packet with a TCP segment from the first host to the second.
