@@ -8,6 +8,7 @@
 //! | [`program_trace`] | start here: a trace, from its programs to its run |
 //! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
+//! | `host_program_end` | when a program ended on its host |
 //! | [`joined_processes`] | processes that run already, by number, container, unit or control group |
 //! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of what is joined |
 //! | `outcome_words` | what came of it, in words |
@@ -37,6 +38,7 @@ mod container_names;
 mod datagram_owner_finder;
 mod event_order;
 mod followed_threads;
+mod host_program_end;
 pub mod joined_processes;
 mod network_events;
 mod outcome_words;
