@@ -81,7 +81,11 @@ impl StreamPointProgress {
     /// The place of the first moment at which the byte at that offset had passed. It is the last one or among the oldest as a rule: it is
     /// looked for from these, in steps that double.
     fn first_beyond(&self, offset: u64) -> usize {
-        let is_before = |at: usize| self.moments.get(at).is_some_and(|moment| moment.end <= offset);
+        let is_before = |at: usize| {
+            self.moments
+                .get(at)
+                .is_some_and(|moment| moment.end <= offset)
+        };
         let count = self.moments.len();
         if count > 1 && is_before(count - 2) {
             return count - usize::from(!is_before(count - 1));
@@ -120,7 +124,9 @@ impl StreamPointProgress {
     #[must_use]
     pub fn between(&self, from: u64, end: u64) -> Vec<ProgressMoment> {
         let at = self.first_beyond(from);
-        let until = end.checked_sub(1).map_or(at, |last| self.first_beyond(last));
+        let until = end
+            .checked_sub(1)
+            .map_or(at, |last| self.first_beyond(last));
         self.moments
             .range(at..self.moments.len().min(until + 1))
             .copied()

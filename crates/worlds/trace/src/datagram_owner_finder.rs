@@ -105,8 +105,12 @@ fn read_ends(bytes: &[u8]) -> Option<DatagramEnds> {
         .get(behind + UDP_HEADER)
         .is_some_and(|first| first & LONG_HEADER == LONG_HEADER);
     let is_dns = ports.iter().any(|port| DNS_PORTS.contains(port));
-    (is_dns || begins_quic)
-        .then(|| (SocketAddr::new(from, ports[0]), SocketAddr::new(to, ports[1])))
+    (is_dns || begins_quic).then(|| {
+        (
+            SocketAddr::new(from, ports[0]),
+            SocketAddr::new(to, ports[1]),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -129,8 +133,7 @@ mod tests {
             UdpSocket::bind("127.0.0.1:0").unwrap(),
             UdpSocket::bind("127.0.0.1:0").unwrap(),
         );
-        let [at_server, at_client] =
-            [&server, &client].map(|socket| socket.local_addr().unwrap());
+        let [at_server, at_client] = [&server, &client].map(|socket| socket.local_addr().unwrap());
         let hosts = [TracedHost {
             name: "here".into(),
             net: None,

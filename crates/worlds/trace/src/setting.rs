@@ -1,7 +1,7 @@
 //! Where traced programs run: on hosts of an emulated network, on this machine, or where those run that are joined.
 
-use crate::network_events::TracedNetwork;
 use crate::host_program_end::HostProgramEnd;
+use crate::network_events::TracedNetwork;
 use crate::programs::{HERE, TracedProgram};
 use crate::tls_key_log::{self, KeyLog};
 use crate::trace_sources::TracedHost;

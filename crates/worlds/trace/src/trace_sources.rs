@@ -415,8 +415,9 @@ impl Sources {
         }
         let numbers = self.follower.numbers();
         let owners = self.datagram_owners.find().into_iter();
-        reading.datagram_owners =
-            owners.filter_map(|(ends, pid)| Some((ends, numbers.kernel(pid)?))).collect();
+        reading.datagram_owners = owners
+            .filter_map(|(ends, pid)| Some((ends, numbers.kernel(pid)?)))
+            .collect();
         Ok(())
     }
 

@@ -205,6 +205,45 @@ fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
     assert!((0.2..0.45).contains(&gain), "{response}");
 }
 
+/// Answers after an hour.
+const SLOW_SERVER: &str = r#"
+import socket, threading, time
+listener = socket.create_server(("", 8001))
+kept = []
+while True:
+    taken, _ = listener.accept()
+    kept.append(taken)
+    threading.Thread(target=taken.recv, args=(65536,), daemon=True).start()
+"#;
+
+#[test]
+fn what_the_last_program_leaves_running_did_not_fail() {
+    let Some(place) = place("left") else { return };
+    place.write("slow.py", SLOW_SERVER);
+    place.write(
+        "leaves.sh",
+        "python3 -c 'import urllib.request as r; r.urlopen(\"http://other:8001/slow\")' 2>ended &\nsleep 1\npython3 client.py 3\n",
+    );
+    let other: &[&str] = &["other", "--", "python3", "slow.py"];
+    let client: &[&str] = &["client", "--", "sh", "leaves.sh"];
+    if traced(&place, &[WEB, other, client]).is_none() {
+        return;
+    }
+    let text = place
+        .stackline(&["export", "last", "--text", "/dev/stdout"])
+        .succeeds()
+        .out
+        .clone();
+    let slow = text
+        .lines()
+        .find(|line| line.starts_with("REQUEST; ") && line.contains("/slow"));
+    let slow = slow.unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        slow.ends_with("; it was under way when the trace ended"),
+        "{slow}"
+    );
+}
+
 #[test]
 fn a_network_that_others_use_is_not_begun_anew() {
     let Some(place) = place("shared") else { return };

@@ -22,7 +22,10 @@ impl DatagramSocket {
     /// A line of such a list.
     fn of_line(line: &str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace().skip(1);
-        let (own, other) = (listed_address(words.next()?)?, listed_address(words.next()?)?);
+        let (own, other) = (
+            listed_address(words.next()?)?,
+            listed_address(words.next()?)?,
+        );
         let number = words.nth(6)?.parse().ok()?;
         Some(Self {
             own,
@@ -140,6 +143,9 @@ mod tests {
         assert_eq!(of("127.0.0.1:53", "127.0.0.1:8"), Some(2));
         assert_eq!(of("127.0.0.1:53", "127.0.0.1:9"), Some(3));
         assert_eq!(of("127.0.0.1:54", "127.0.0.1:9"), None);
-        assert_eq!(DatagramSocket::of_line("  sl  local_address rem_address   st"), None);
+        assert_eq!(
+            DatagramSocket::of_line("  sl  local_address rem_address   st"),
+            None
+        );
     }
 }

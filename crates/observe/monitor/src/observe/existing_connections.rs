@@ -36,7 +36,8 @@ fn established(list: &str) -> BTreeMap<u64, ExistingConnection> {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
         let number = words.nth(5)?.parse().ok()?;
-        Some((number, (listed_address(local)?, listed_address(remote)?))).filter(|_| state == ESTABLISHED)
+        Some((number, (listed_address(local)?, listed_address(remote)?)))
+            .filter(|_| state == ESTABLISHED)
     };
     list.lines().filter_map(line).collect()
 }

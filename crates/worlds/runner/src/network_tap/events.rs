@@ -168,7 +168,10 @@ impl NetworkEventLogs {
     /// Why something could not be kept.
     pub(super) fn finish(self) -> Result<(), String> {
         let mut left_out = self.streams.frames.left_out().lines();
-        left_out.extend(self.sample.and_then(|sample| sample.note("events of packets")));
+        left_out.extend(
+            self.sample
+                .and_then(|sample| sample.note("events of packets")),
+        );
         self.event_logs.finish()?;
         if left_out.is_empty() {
             Ok(())
