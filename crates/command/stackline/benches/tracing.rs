@@ -1,11 +1,13 @@
 //! What it costs a server to be traced: a keep-alive server of HTTP and a generator of load, both here, without a trace, with `--see
 //! packets` and with the trace as it is by default, in turns; ratios within a round. The server has core 0 and the generator core 1; the
-//! trace has no core of its own.
+//! trace has no core of its own. CPU seconds of both programs are told beside the rate, since others on the machine change them less.
 //!
 //! `cargo bench -p stackline --bench tracing`; `-- --rounds N --seconds N --connections N`; `--rate N` asks so many requests a second
 //! instead of as many as are answered. `STACKLINE_BIN` names another program to measure. Without root there is nothing to trace here.
 
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use nix::unistd::Pid;
 use stackline_os::epoll::EpollWaiter;
 use stackline_testing::bench_arguments::BenchArguments;
@@ -21,6 +23,8 @@ type Result<T> = std::result::Result<T, String>;
 const REQUEST: &[u8] = b"GET /item/7 HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
 /// Bytes of the body of an answer.
 const BODY: usize = 612;
+/// How long the server has to say what it took when nobody asks any more.
+const ENDS: Duration = Duration::from_millis(100);
 /// How long the server and the trace have to begin.
 const BEGINS: Duration = Duration::from_secs(10);
 
@@ -41,13 +45,14 @@ struct Load {
     rate: f64,
 }
 
-/// What the generator saw, and the CPU of the trace, s.
+/// What the generator saw, and the CPU of both programs and of the trace, s.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     requests: f64,
     rate: f64,
     p50_us: f64,
     p99_us: f64,
+    programs_s: f64,
     trace_s: f64,
 }
 
@@ -92,6 +97,12 @@ fn on_core(core: usize) {
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores));
 }
 
+/// The CPU of this process, s.
+fn own_cpu_s() -> Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(text)?;
+    Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6)
+}
+
 /// Reads what is there: how many bytes; none at the end of the stream.
 fn read(stream: &mut TcpStream, room: &mut [u8]) -> Option<usize> {
     match stream.read(room) {
@@ -104,7 +115,7 @@ fn read(stream: &mut TcpStream, room: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Answers whatever is asked, until it is ended.
+/// Answers whatever is asked, until it is ended; prints its CPU when the last client has gone.
 fn serve(port: u16) -> Result<()> {
     on_core(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).map_err(text)?;
@@ -135,6 +146,9 @@ fn serve(port: u16) -> Result<()> {
             };
             let Some(count) = read(stream, &mut room) else {
                 clients.remove(&token);
+                if clients.is_empty() {
+                    println!("served {}", own_cpu_s()?);
+                }
                 continue;
             };
             *pending += count;
@@ -238,7 +252,9 @@ fn ask(port: &str, arguments: &mut BenchArguments) -> Result<()> {
     let at = |part: f64| took.get((took.len() as f64 * part) as usize).copied();
     let (p50, p99) = (at(0.5).unwrap_or(0.0), at(0.99).unwrap_or(0.0));
     let rate = took.len() as f64 / seconds;
-    println!("asked {} {rate} {p50} {p99}", took.len());
+    println!("asked {} {rate} {p50} {p99} {}", took.len(), own_cpu_s()?);
+    drop(all);
+    std::thread::sleep(ENDS);
     Ok(())
 }
 
@@ -289,7 +305,7 @@ fn print(looked: Looked, seen: &[Seen], without: &[Seen]) {
         )
     };
     println!(
-        "{:<10} {:>7.0} a second, x {:.3}; p50 {:.0} us, x {:.2}; p99 {:.0} us, x {:.2}; the trace {:.1} us of CPU a request",
+        "{:<10} {:>7.0} a second, x {:.3}; p50 {:.0} us, x {:.2}; p99 {:.0} us, x {:.2}; programs {:.1} us of CPU a request, x {:.3}; the trace {:.1}",
         format!("{looked:?}"),
         of(|seen| seen.rate),
         ratio(|seen| seen.rate),
@@ -297,6 +313,8 @@ fn print(looked: Looked, seen: &[Seen], without: &[Seen]) {
         ratio(|seen| seen.p50_us),
         of(|seen| seen.p99_us),
         ratio(|seen| seen.p99_us),
+        of(|seen| seen.programs_s * 1e6 / seen.requests),
+        ratio(|seen| seen.programs_s / seen.requests),
         of(|seen| seen.trace_s * 1e6 / seen.requests),
     );
 }
@@ -323,10 +341,16 @@ fn measure(looked: Looked, load: &Load, place: &std::path::Path) -> Result<Seen>
     ];
     asks.extend(flags.map(Into::into));
     if looked == Looked::NotAtAll {
-        let server = Command::new(serves[0]).args(&serves[1..]).spawn();
-        let _server = Ended(server.map_err(text)?);
+        let mut server = Command::new(serves[0]);
+        server.args(&serves[1..]).stdout(Stdio::piped());
+        let mut server = Ended(server.spawn().map_err(text)?);
         let output = Command::new(&asks[0]).args(&asks[1..]).output();
-        return seen(&output.map_err(text)?.stdout, &[]);
+        let mut said = output.map_err(text)?.stdout;
+        server.0.kill().map_err(text)?;
+        if let Some(mut of_server) = server.0.stdout.take() {
+            of_server.read_to_end(&mut said).map_err(text)?;
+        }
+        return seen(&said, &[]);
     }
     let program = std::env::var("STACKLINE_BIN")
         .unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").to_owned());
@@ -343,19 +367,20 @@ fn measure(looked: Looked, load: &Load, place: &std::path::Path) -> Result<Seen>
     seen
 }
 
-/// What the generator and the trace say.
-fn seen(generator: &[u8], trace: &[u8]) -> Result<Seen> {
+/// What the programs and the trace say.
+fn seen(programs: &[u8], trace: &[u8]) -> Result<Seen> {
     let (said, trace) = (
-        String::from_utf8_lossy(generator),
+        String::from_utf8_lossy(programs),
         String::from_utf8_lossy(trace),
     );
-    let line = said.lines().find_map(|line| line.strip_prefix("asked "));
-    let numbers: Vec<f64> = line
+    let words = ["asked ", "served "];
+    let numbers: Vec<f64> = words
         .into_iter()
+        .filter_map(|word| said.lines().find_map(|line| line.strip_prefix(word)))
         .flat_map(str::split_whitespace)
         .filter_map(|word| word.parse().ok())
         .collect();
-    let [requests, rate, p50_us, p99_us] = numbers[..] else {
+    let [requests, rate, p50_us, p99_us, generator_s, server_s] = numbers[..] else {
         return Err(format!("nothing was measured: {said}{trace}"));
     };
     let took = trace.split("tracing took ").nth(1).unwrap_or_default();
@@ -371,6 +396,7 @@ fn seen(generator: &[u8], trace: &[u8]) -> Result<Seen> {
         rate,
         p50_us,
         p99_us,
+        programs_s: generator_s + server_s,
         trace_s: number.unwrap_or(0.0) * unit,
     })
 }

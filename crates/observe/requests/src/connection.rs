@@ -47,6 +47,8 @@ const TOO_MANY_OPEN: &str = "more than 8,192 requests were open on its connectio
 const LETTER: usize = 3;
 /// An exchange is over so long after its last byte: what sockets did comes later than packets.
 const SETTLES_NS: u64 = 500_000_000;
+/// All exchanges of a connection are looked at no more often than this.
+const LOOKS_NS: u64 = 50_000_000;
 /// An answer that its reader leaves for this long is not waited for.
 const LIES_UNREAD_NS: u64 = 30_000_000_000;
 /// Nor is it where so many wait: then it is not seen how they are read.
@@ -96,6 +98,8 @@ pub(crate) struct RequestConnection {
     /// Something that was asked on it was answered.
     has_answers: bool,
     first_ns: u64,
+    /// Exchanges are looked at again then.
+    looks_at_ns: u64,
     quiet: QuietTime,
     /// It was there before anybody looked.
     pub(crate) midway: bool,
@@ -141,6 +145,7 @@ impl RequestConnection {
             is_first: true,
             has_answers: false,
             first_ns: 0,
+            looks_at_ns: 0,
             quiet: QuietTime::default(),
             midway,
             last_ns: 0,
@@ -412,6 +417,10 @@ impl RequestConnection {
 
     /// Exchanges that are over by now; `all`: the others too, as far as they came.
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
+        if !all && now_ns < self.looks_at_ns {
+            return;
+        }
+        self.looks_at_ns = now_ns.saturating_add(LOOKS_NS);
         if all {
             let mut found = Vec::new();
             self.conversation.finish(&mut found);

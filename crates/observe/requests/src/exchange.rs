@@ -128,6 +128,12 @@ impl Exchange {
         OVER_QUIC.contains(&self.protocol)
     }
 
+    /// Whether it came in datagrams: over QUIC, or as a question of DNS.
+    #[must_use]
+    pub fn is_in_datagrams(&self) -> bool {
+        self.is_over_quic() || self.protocol == "DNS"
+    }
+
     /// When it began: with the question after the server's address, the connection, or the request.
     #[must_use]
     pub fn begin_ns(&self) -> Option<u64> {

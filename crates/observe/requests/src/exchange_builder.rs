@@ -576,7 +576,7 @@ impl Builder {
     /// Exchanges that are over already; [`Builder::advance`] looks for further ones.
     pub fn take_done(&mut self) -> Vec<Exchange> {
         let mut done = std::mem::take(&mut self.done);
-        done.sort_by_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
+        done.sort_by_cached_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));
         let under_way = done
             .iter()
             .filter(|exchange| exchange.void == Some(UNDER_WAY));

@@ -71,11 +71,39 @@ impl StreamPointProgress {
     /// When the byte at that offset passed.
     #[must_use]
     pub fn of(&self, offset: u64) -> Option<ProgressMoment> {
-        let at = self.moments.partition_point(|moment| moment.end <= offset);
+        let at = self.first_beyond(offset);
         self.moments
             .get(at)
             .filter(|_| offset >= self.begin)
             .copied()
+    }
+
+    /// The place of the first moment at which the byte at that offset had passed. It is the last one or among the oldest as a rule: it is
+    /// looked for from these, in steps that double.
+    fn first_beyond(&self, offset: u64) -> usize {
+        let is_before = |at: usize| {
+            self.moments
+                .get(at)
+                .is_some_and(|moment| moment.end <= offset)
+        };
+        let count = self.moments.len();
+        if count > 1 && is_before(count - 2) {
+            return count - usize::from(!is_before(count - 1));
+        }
+        let mut behind = 1;
+        while is_before(behind - 1) {
+            behind *= 2;
+        }
+        let (mut from, mut until) = (behind / 2, (behind - 1).min(count));
+        while from < until {
+            let middle = from.midpoint(until);
+            if is_before(middle) {
+                from = middle + 1;
+            } else {
+                until = middle;
+            }
+        }
+        from
     }
 
     /// When all bytes before that offset had passed.
@@ -95,8 +123,10 @@ impl StreamPointProgress {
     /// The moments at which bytes between two offsets passed.
     #[must_use]
     pub fn between(&self, from: u64, end: u64) -> Vec<ProgressMoment> {
-        let at = self.moments.partition_point(|moment| moment.end <= from);
-        let until = self.moments.partition_point(|moment| moment.end < end);
+        let at = self.first_beyond(from);
+        let until = end
+            .checked_sub(1)
+            .map_or(at, |last| self.first_beyond(last));
         self.moments
             .range(at..self.moments.len().min(until + 1))
             .copied()
@@ -211,6 +241,20 @@ pub fn late_ns(arrived: &[ProgressMoment], read: &[ProgressMoment]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_found_wherever_it_is() {
+        for count in 0..40_u64 {
+            let mut progress = StreamPointProgress::default();
+            (1..=count).for_each(|at| progress.pass(10 * at, at, 0));
+            for offset in 0..10 * count + 20 {
+                let first = (offset / 10).min(count) as usize;
+                assert_eq!(progress.first_beyond(offset), first, "{offset} of {count}");
+            }
+            let between = progress.between(15, 31).len() as u64;
+            assert_eq!(between, count.saturating_sub(1).min(3), "of {count}");
+        }
+    }
 
     #[test]
     fn a_byte_passes_when_it_first_does() {

@@ -18,6 +18,8 @@ pub struct EventLogs {
     event_logs: Vec<(String, EventLog)>,
     put: Put,
     fault: Option<String>,
+    /// Bytes that were handed on.
+    handed_on: u64,
 }
 
 impl fmt::Debug for EventLogs {
@@ -44,6 +46,7 @@ impl EventLogs {
             event_logs,
             put: Box::new(put),
             fault: None,
+            handed_on: 0,
         }
     }
 
@@ -64,12 +67,19 @@ impl EventLogs {
         }
     }
 
+    /// Bytes of event logs that were handed on.
+    #[must_use]
+    pub const fn handed_on(&self) -> u64 {
+        self.handed_on
+    }
+
     fn hand_on(&mut self, host: usize) {
         let Some((name, event_log)) = self.event_logs.get_mut(host) else {
             return;
         };
         let event_log = std::mem::take(event_log);
         if self.fault.is_none() && !event_log.bytes().is_empty() {
+            self.handed_on += event_log.bytes().len() as u64;
             self.fault = (self.put)(name, &event_log).err();
         }
     }

@@ -5,6 +5,7 @@
 //! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
 
 mod adopted_logs;
+pub mod disk_sample;
 mod event_run;
 mod excerpt;
 mod export;

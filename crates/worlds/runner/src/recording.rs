@@ -37,11 +37,14 @@ pub(crate) struct RunRecording {
     /// Flows of real programs are not known beforehand.
     #[serde(default)]
     pub(crate) learns: bool,
+    /// What events may take on disk, bytes; of more a sample is kept.
+    #[serde(default)]
+    most_bytes: Option<u64>,
 }
 
 impl RunRecording {
-    /// Events of everything, of whichever programs, into the event logs of that directory.
-    pub(crate) fn of_all(directory: &Path) -> Self {
+    /// Events of everything, of whichever programs, into the event logs of that directory, within so many bytes.
+    pub(crate) fn of_all(directory: &Path, most_bytes: u64) -> Self {
         let real = Some((Vec::new(), ahead_of_monotonic_ns()));
         Self {
             directory: directory.to_owned(),
@@ -49,6 +52,7 @@ impl RunRecording {
             capture: Vec::new(),
             real,
             learns: true,
+            most_bytes: Some(most_bytes),
         }
     }
 
@@ -65,6 +69,10 @@ impl RunRecording {
         let mut recorder = RunTapRecorder::new(network);
         if self.events {
             recorder = recorder.events(spool_event_logs(&self.directory), stamp, streams);
+            recorder = match self.most_bytes {
+                Some(most_bytes) => recorder.within(most_bytes),
+                None => recorder,
+            };
         }
         if !self.capture.is_empty() {
             let cannot = |e: std::io::Error| {
@@ -161,6 +169,7 @@ impl Traces {
             capture,
             real: None,
             learns: false,
+            most_bytes: None,
         }))
     }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 /// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
 /// order yet.
 const SETTLES_NS: u64 = 60_000_000;
+/// What was read is put into order no more often than this: each time, what is not in order yet is moved.
+const GATHERS_NS: u64 = 40_000_000;
 
 /// What happened, and when.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub(crate) struct EventOrder {
     /// These threads are left out.
     without: Vec<u32>,
     pending: Vec<(u64, TraceSourceEvent)>,
+    /// It is put into order then.
+    gives_at_ns: u64,
     pub(crate) packets: u64,
     pub(crate) lost_packets: u64,
     pub(crate) records: u64,
@@ -61,6 +65,7 @@ impl EventOrder {
             threads,
             without,
             pending: Vec::new(),
+            gives_at_ns: 0,
             packets: 0,
             lost_packets: 0,
             records: 0,
@@ -68,17 +73,25 @@ impl EventOrder {
         }
     }
 
-    /// Gives what happened by a reading, in the order of time, but for the last moments; of the last reading those too.
+    /// Gives what happened by a reading, in the order of time, but for the last moments; of the last reading those too. Readings soon behind
+    /// one that gave are gathered, unless something was lost.
     pub(crate) fn take(
         &mut self,
         reading: SourceReading,
         mut give: impl FnMut(u64, TraceSourceEvent),
     ) {
+        let now_ns = reading.now_ns;
+        let is_lossy = reading.lost_packets + reading.lost_records > 0;
         let until = match reading.is_last {
             true => u64::MAX,
-            false => reading.now_ns.saturating_sub(SETTLES_NS),
+            false => now_ns.saturating_sub(SETTLES_NS),
         };
+        let waits = !reading.is_last && !is_lossy && now_ns < self.gives_at_ns;
         self.add(reading);
+        if waits {
+            return;
+        }
+        self.gives_at_ns = now_ns.saturating_add(GATHERS_NS);
         // What comes from one source is in order nearly, which this makes use of; what was first stays first.
         self.pending.sort_by_key(|(at_ns, _)| *at_ns);
         let ready = self.pending.partition_point(|(at_ns, _)| *at_ns <= until);

@@ -8,6 +8,7 @@
 //! | [`program_trace`] | start here: a trace, from its programs to its run |
 //! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
+//! | `host_program_end` | when a program ended on its host |
 //! | [`joined_processes`] | processes that run already, by number, container, unit or control group |
 //! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of what is joined |
 //! | `outcome_words` | what came of it, in words |
@@ -22,10 +23,10 @@
 //! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
 //! | `thread_directory` | which thread is whose |
 //! | `connect_attempts` | whose a connection was that never was set up |
+//! | `datagram_owner_finder` | whose sockets datagrams pass |
 //! | `container_names` | what the containers of processes are called |
 //! | `privileges` | what looking needs and this process lacks, in words |
 //! | `recorder` | what was seen to requests, and these to events |
-//! | [`request_sample`] | which requests are kept where all would take too much of the disk |
 //! | `network_events` | what happens within an emulated network meanwhile |
 //! | `tls_key_log` | secrets of TLS that programs write down |
 
@@ -34,8 +35,10 @@ mod call_packets;
 pub mod calls;
 mod connect_attempts;
 mod container_names;
+mod datagram_owner_finder;
 mod event_order;
 mod followed_threads;
+mod host_program_end;
 pub mod joined_processes;
 mod network_events;
 mod outcome_words;
@@ -44,7 +47,6 @@ pub mod program_trace;
 pub mod programs;
 mod ptrace_source;
 mod recorder;
-pub mod request_sample;
 pub mod scope;
 pub mod setting;
 mod source_reading;

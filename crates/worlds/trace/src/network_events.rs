@@ -9,6 +9,7 @@ use stackline_emu::client::Emulation;
 use stackline_events::unit_ids::{stream, stream_parts};
 use stackline_events::{EventTable, EventValue, catalogue, clock};
 use stackline_requests::exchange_builder::ConnectionOrigin;
+use stackline_runs::events::disk_sample::second_of;
 use stackline_runs::events::{Spool, Spooling, read_event_logs};
 use stackline_sim::port_events::port_setup;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +47,8 @@ impl TracedNetwork {
         })
     }
 
-    /// Records what happens in it from now on, unless others use it: it has to be begun anew for that.
-    pub(crate) fn record(&mut self, run: &Path) -> Result<Option<NetworkEvents>> {
+    /// Records what happens in it from now on within so many bytes, unless others use it: it has to be begun anew for that.
+    pub(crate) fn record(&mut self, run: &Path, most_bytes: u64) -> Result<Option<NetworkEvents>> {
         if self.others > 0 {
             return Ok(None);
         }
@@ -61,7 +62,7 @@ impl TracedNetwork {
         };
         self.emulation.restart(
             self.seed,
-            Some(stackline_runner::record_all(&queues.network)?),
+            Some(stackline_runner::record_all(&queues.network, most_bytes)?),
         )?;
         Ok(Some(queues))
     }
@@ -113,6 +114,7 @@ impl NetworkEvents {
         free: u32,
     ) -> Result<u64> {
         let (known, damaged) = known(&self.network, flow_of)?;
+        let mut seconds = BTreeSet::new();
         let mapped = |number: i64| {
             let (flow, way) = stream_parts(number);
             let flow = known
@@ -121,7 +123,8 @@ impl NetworkEvents {
                 .unwrap_or_else(|| free.saturating_add(flow).min(u32::MAX >> 1));
             EventValue::from(stream(flow, way))
         };
-        spool.adopt(&self.network, |keyword, values| {
+        spool.adopt(&self.network, |keyword, at_ns, values| {
+            seconds.extend((keyword != "NET_FLOW").then(|| second_of(at_ns)));
             let field = catalogue::find(keyword).and_then(|entry| entry.field("stream"));
             if let Some(value) = field.and_then(|field| values.get_mut(field))
                 && let Some(number) = value.number()
@@ -129,11 +132,13 @@ impl NetworkEvents {
                 *value = mapped(number);
             }
             true
-        })?; // Where the network says when a packet passed, its host's door says nothing new.
+        })?;
+        // Where the network says when a packet passed, its host's door says nothing new; of seconds that it leaves out it does.
         let network_flows: BTreeSet<u32> = known.into_values().collect();
-        spool.adopt(&self.doors, |_, values| {
+        spool.adopt(&self.doors, |_, at_ns, values| {
             let flow = values[1].number().map(|number| stream_parts(number).0);
-            flow.is_none_or(|flow| !network_flows.contains(&flow))
+            let is_of_network = flow.is_some_and(|flow| network_flows.contains(&flow));
+            !is_of_network || !seconds.contains(&second_of(at_ns))
         })?;
         for left in [&self.network, &self.doors]
             .into_iter()
@@ -213,6 +218,15 @@ mod tests {
             .unwrap();
         let doors = ["NET_SEEN; 8; 6; 0; 10", "NET_SEEN; 8; 8; 0; 10"];
         queues.doors().append("a", &log("a", &doors)).unwrap();
+        // Of this second the network has nothing.
+        let mut later = EventLog::default();
+        later.host("a");
+        later.push(
+            keyword::intern("NET_SEEN"),
+            5_000_000_000,
+            &[8, 6, 10, 10].map(EventValue::Number),
+        );
+        queues.doors().append("a", &later).unwrap();
         let spool = Spooling::of(run.path()).unwrap();
         let ends = (
             "10.0.0.1:40000".parse().unwrap(),
@@ -232,6 +246,7 @@ mod tests {
         lines.sort_by_key(|line| line.contains("; x;"));
         let expected = [
             "NET_SEEN; a; 0; 1; 8; 8; 0; 10",
+            "NET_SEEN; a; 5; 0; 8; 6; 10; 10",
             "NET_FLOW; x; 0; 0; 20; 10.0.0.1:40000; 10.0.0.2:80; 100",
             "NET_ENQUEUE; x; 0; 1; ; 21; 0; 10; x>a; b>a; 7; 1; 1; 50; 50",
             "NET_FLOW; x; 0; 2; 6; 10.0.0.1:40000; 10.0.0.2:80; 900",

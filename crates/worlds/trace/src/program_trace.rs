@@ -3,6 +3,7 @@
 use crate::analysis_queue::AnalysisQueue;
 use crate::container_names::ContainerNames;
 use crate::followed_threads::FollowedProcess;
+use crate::host_program_end::HostProgramEnd;
 use crate::joined_processes::JoinedProcesses;
 use crate::network_events::NetworkEvents;
 use crate::programs::{ProgramsEnd, RunningPrograms, TracedProgram};
@@ -21,6 +22,7 @@ use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_requests::{ObservationEnd, Unknown, contents};
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -204,10 +206,15 @@ impl TraceSession {
             );
         }
         if let Some(network) = &mut setting.network {
-            events = network.record(&path)?;
+            // Both have half of the disk.
+            events = network.record(&path, options.most_disk / 2)?;
             network.ports(&mut recorder);
             match &events {
-                Some(events) => recorder = recorder.with_doors_apart(events.doors()),
+                Some(events) => {
+                    recorder = recorder
+                        .with_doors_apart(events.doors())
+                        .with_disk(options.most_disk / 2);
+                }
                 None => notes.push(network.unrecorded()),
             }
         }
@@ -340,7 +347,7 @@ impl TraceSession {
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
             self.notes.push(format!(
-                "sockets do not show whose QUIC is: requests over it of all programs of this machine are kept ({unowned})"
+                "whose {unowned} requests over QUIC are was not found, as their sockets were closed soon: they are kept"
             ));
         }
         self.adopt_network_events(setting)?;
@@ -499,8 +506,14 @@ fn carry_out(
         }
         return Ok(ProgramsEnd::default());
     }
-    let mut running =
-        RunningPrograms::start(programs, |program| setting.command(program), stop, |_| {})?;
+    // Where it cannot be known, the moment at which the end is noticed counts.
+    let last_end = HostProgramEnd::new().ok();
+    let (last, number) = (programs.len() - 1, Cell::new(0));
+    let command = |program: &TracedProgram| {
+        let is_last = number.replace(number.get() + 1) == last;
+        setting.command(program, last_end.as_ref().filter(|_| is_last))
+    };
+    let mut running = RunningPrograms::start(programs, command, stop, |_| {})?;
     running.wait(stop);
     // A terminal sends its signal to the programs as well, at the same time.
     let slack_ns = if stop.load(Ordering::Relaxed) {
@@ -508,6 +521,8 @@ fn carry_out(
     } else {
         0
     };
-    end.set_moment(clock::now_ns().saturating_sub(slack_ns));
+    let noticed_ns = clock::now_ns().saturating_sub(slack_ns);
+    let ended_ns = last_end.and_then(|end| end.at_ns()).unwrap_or(u64::MAX);
+    end.set_moment(noticed_ns.min(ended_ns));
     Ok(running.end())
 }

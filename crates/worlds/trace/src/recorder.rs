@@ -2,23 +2,25 @@
 
 use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
-use crate::request_sample::{DISK_BYTES, RequestSample};
 use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
 use stackline_events::catalogue::rows::{EventsLost, ObserverCost};
 use stackline_events::{EventLog, EventValue, unit_ids};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::SocketConnections;
+use stackline_monitor::observe::datagram_sockets::DatagramEnds;
 use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
+use stackline_requests::exchange::ExchangeEnd;
 use stackline_requests::exchange_builder::ConnectionOrigin;
 use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
 use stackline_requests::{
     Bound, Builder, Exchange, LeftOut, ObservationEnd, ObservedHost, Secrets, SocketEvent, Unknown,
 };
+use stackline_runs::events::disk_sample::{DISK_BYTES, DiskSample};
 use stackline_runs::events::{Spool, Spooling, emit_event};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What threads did is remembered for so long.
 const REMEMBERED_NS: u64 = 30_000_000_000;
@@ -48,11 +50,13 @@ pub(crate) struct RequestRecorder {
     doors: Option<(Spool, BTreeMap<String, EventLog>)>,
     /// The last known threads of each connection's client and server.
     owners: BTreeMap<u32, (u32, u32)>,
+    /// The processes of sockets of UDP, by what passes them.
+    datagram_owners: HashMap<DatagramEnds, u32>,
     pub(crate) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
     pub(crate) foreign: u64,
     /// Requests that are kept although it is not known whose they are.
     pub(crate) unowned: u64,
-    sample: RequestSample,
+    sample: DiskSample,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
     left_out: LeftOut,
@@ -80,10 +84,11 @@ impl RequestRecorder {
             logs: BTreeMap::new(),
             doors: None,
             owners: BTreeMap::new(),
+            datagram_owners: HashMap::new(),
             programs: BTreeMap::new(),
             foreign: 0,
             unowned: 0,
-            sample: RequestSample::new(DISK_BYTES),
+            sample: DiskSample::new(DISK_BYTES),
             lost_since_ns: 0,
             left_out: LeftOut::default(),
         }
@@ -91,13 +96,13 @@ impl RequestRecorder {
 
     /// Events take no more than so many bytes on disk.
     pub(crate) const fn with_disk(mut self, most_bytes: u64) -> Self {
-        self.sample = RequestSample::new(most_bytes);
+        self.sample = DiskSample::new(most_bytes);
         self
     }
 
     /// What is to be said of requests that were left out, as events would take too much of the disk.
     pub(crate) fn sample_note(&self) -> Option<String> {
-        self.sample.note()
+        self.sample.note("requests")
     }
 
     /// TLS is opened with those.
@@ -333,12 +338,17 @@ impl RequestRecorder {
             |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
         let client = match known([answer.threads.1, exchange.request.threads.0]) {
             0 if exchange.is_unopened => self.attempts.take(exchange),
+            0 => self.datagram_owner(exchange, [&exchange.client, &exchange.server]),
             client => client,
         };
-        let server = known([answer.threads.0, exchange.request.threads.1]);
+        let server = match known([answer.threads.0, exchange.request.threads.1]) {
+            0 => self.datagram_owner(exchange, [&exchange.server, &exchange.client]),
+            server => server,
+        };
         let (of_client, of_server) = self.owners(exchange.flow, client, server);
         let is_traced = self.who.is_traced(of_client) || self.who.is_traced(of_server);
-        if self.only_traced && !is_traced && exchange.is_over_quic() {
+        let is_unowned = exchange.is_over_quic() && (of_client, of_server) == (0, 0);
+        if self.only_traced && is_unowned {
             self.unowned += 1;
         } else if self.only_traced && !is_traced {
             self.foreign += 1;
@@ -381,6 +391,24 @@ impl RequestRecorder {
             },
         );
         self.note(exchange, &names);
+    }
+
+    /// A process has the socket of UDP at the first of those ends, where datagrams from and to the second pass.
+    pub(crate) fn owns_datagrams(&mut self, ends: DatagramEnds, process: u32) {
+        if self.datagram_owners.len() >= MOST_OWNERS && !self.datagram_owners.contains_key(&ends) {
+            return self.left_out.add(Bound::Owners, 1);
+        }
+        self.who.notice(process);
+        self.datagram_owners.insert(ends, process);
+    }
+
+    /// The process of the first end of an exchange in datagrams, by its first thread; 0 where it is not known.
+    fn datagram_owner(&self, exchange: &Exchange, ends: [&ExchangeEnd; 2]) -> u32 {
+        let [own, other] = ends.map(|end| end.address);
+        let owner = self.datagram_owners.get(&(own, other));
+        owner
+            .filter(|_| exchange.is_in_datagrams())
+            .map_or(0, |process| *process)
     }
 
     /// The threads of both ends, or where these are not known for once those of an earlier exchange of the connection: a connection

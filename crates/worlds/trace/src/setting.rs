@@ -1,5 +1,6 @@
 //! Where traced programs run: on hosts of an emulated network, on this machine, or where those run that are joined.
 
+use crate::host_program_end::HostProgramEnd;
 use crate::network_events::TracedNetwork;
 use crate::programs::{HERE, TracedProgram};
 use crate::tls_key_log::{self, KeyLog};
@@ -160,16 +161,20 @@ impl TraceSetting {
         }
     }
 
-    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
-    pub(crate) fn command(&self, program: &TracedProgram) -> Result<Command> {
-        let mut command = self.entered(program)?;
+    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read, and on a host its end.
+    pub(crate) fn command(
+        &self,
+        program: &TracedProgram,
+        end: Option<&HostProgramEnd>,
+    ) -> Result<Command> {
+        let mut command = self.entered(program, end)?;
         if let Some(keys) = &self.keys {
             command.env(tls_key_log::VARIABLE, keys.path());
         }
         Ok(command)
     }
 
-    fn entered(&self, program: &TracedProgram) -> Result<Command> {
+    fn entered(&self, program: &TracedProgram, end: Option<&HostProgramEnd>) -> Result<Command> {
         let Some(TracedNetwork { word, .. }) = &self.network else {
             let mut command = Command::new(&program.command[0]);
             command.args(&program.command[1..]);
@@ -179,8 +184,12 @@ impl TraceSetting {
             Error::environment(format!("this program cannot find itself: {error}"))
         })?;
         let mut command = Command::new(own);
+        command.args(["net", "exec", "--of-trace"]);
+        if let Some(end) = end {
+            command.arg("--end-to").arg(end.path());
+        }
         command
-            .args(["net", "exec", "--of-trace", word, &program.host, "--"])
+            .args([word, &program.host, "--"])
             .args(&program.command);
         Ok(command)
     }

@@ -4,6 +4,7 @@
 use crate::followed_threads::FollowedProcess;
 use stackline_monitor::capture::Packet;
 use stackline_monitor::observe::UndecodedTrace;
+use stackline_monitor::observe::datagram_sockets::DatagramEnds;
 use stackline_monitor::observe::sockets::SocketEvent;
 use stackline_monitor::observe::threads::{ThreadEvent, UndecodedThreads};
 
@@ -16,6 +17,8 @@ pub(crate) struct SourceReading {
     pub(crate) is_last: bool,
     /// Processes that are followed since the reading before.
     pub(crate) newcomers: Vec<FollowedProcess>,
+    /// Sockets of UDP, by what passes them, and the kernel's numbers of the processes that have them.
+    pub(crate) datagram_owners: Vec<(DatagramEnds, u32)>,
     pub(crate) packets: PacketReading,
     pub(crate) sockets: UndecodedTrace,
     pub(crate) threads: UndecodedThreads,

@@ -31,6 +31,9 @@ impl TraceAnalysis {
             .newcomers
             .iter()
             .for_each(|process| recorder.who.trace(process));
+        for (ends, process) in &reading.datagram_owners {
+            recorder.owns_datagrams(*ends, *process);
+        }
         let mut relieved = Ok(());
         order.take(reading, |at_ns, seen| {
             recorder.see(at_ns, seen);

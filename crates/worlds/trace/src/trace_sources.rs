@@ -2,6 +2,7 @@
 //! these cannot be had, what programs do when they are stopped at their calls. It reads, and neither decodes nor decides.
 
 use crate::call_packets::{CallPacket, CallPackets};
+use crate::datagram_owner_finder::DatagramOwnerFinder;
 use crate::event_order::EventOrder;
 use crate::followed_threads::{FollowedProcess, ThreadFollower};
 use crate::joined_processes::is_running;
@@ -43,6 +44,7 @@ pub(crate) struct Sources {
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
     follower: ThreadFollower,
+    datagram_owners: DatagramOwnerFinder,
     /// Who is followed since the last reading.
     newcomers: Vec<FollowedProcess>,
     /// What programs tell that are stopped at their calls, if any are to be.
@@ -235,6 +237,7 @@ impl Sources {
             sockets,
             threads,
             follower,
+            datagram_owners: DatagramOwnerFinder::new(doors),
             stopped: stops.then(Vec::new),
             made: makes_packets.then(CallPackets::default),
             absent,
@@ -395,6 +398,9 @@ impl Sources {
         for (host, capture) in &mut self.captures {
             let mut put = |packet: Packet<'_>| {
                 if !self.measured.is_packet(packet.bytes) {
+                    if self.threads.is_some() {
+                        self.datagram_owners.see(*host, &packet);
+                    }
                     reading.packets.push(*host, &packet);
                 }
             };
@@ -407,6 +413,11 @@ impl Sources {
             }
             reading.lost_packets += capture.lost().map_err(failed)?;
         }
+        let numbers = self.follower.numbers();
+        let owners = self.datagram_owners.find().into_iter();
+        reading.datagram_owners = owners
+            .filter_map(|(ends, pid)| Some((ends, numbers.kernel(pid)?)))
+            .collect();
         Ok(())
     }
 

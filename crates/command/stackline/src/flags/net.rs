@@ -102,6 +102,9 @@ pub(crate) struct NetExec {
     /// It is one of the programs of a trace, and the trace itself reports on the network
     #[arg(long, hide = true)]
     pub(crate) of_trace: bool,
+    /// Where the moment of the program's end is written
+    #[arg(long, hide = true, value_name = "FILE", requires = "of_trace")]
+    pub(crate) end_to: Option<PathBuf>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -44,7 +44,7 @@ pub(crate) struct TraceFlags {
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// How much of the disk the events of requests may take: when half of it is full, requests of one second in four are kept, later of
-    /// one in sixteen, and so on, and a note says how many were left out
+    /// one in sixteen, and so on, and a note says how many were left out; packets of an emulated network have half of it
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
     pub(crate) most_disk: u64,
     /// What is looked at beside packets

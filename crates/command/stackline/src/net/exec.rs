@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use stackline_core::network::Network;
 use stackline_emu::enter::{self, HostProgram};
 use stackline_emu::server::{self, ClientChannel};
+use std::fs::File;
 
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
@@ -42,11 +43,14 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let entered = emulation
         .host(host)
         .ok_or_else(|| unknown(host, &[network]))?;
+    let end = flags.end_to.as_ref();
+    let end = end.and_then(|path| File::options().write(true).open(path).ok());
     let guest = HostProgram {
         host: entered,
         hosts: emulation.hosts(),
         command: &flags.command,
         lease: emulation.lease(),
+        end: end.as_ref(),
     };
     let code = enter::exec(&guest)?;
     if !flags.of_trace {

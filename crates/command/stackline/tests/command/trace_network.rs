@@ -205,6 +205,47 @@ fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
     assert!((0.2..0.45).contains(&gain), "{response}");
 }
 
+/// Says when it was asked, and never answers.
+const SILENT_SERVER: &str = r#"
+import socket, time
+listener = socket.create_server(("", 8001))
+taken, _ = listener.accept()
+taken.recv(65536)
+open("asked", "w").close()
+time.sleep(3600)
+"#;
+
+/// Leaves who asks it running.
+const LEAVES: &str = r#"
+python3 -c 'import urllib.request as r; r.urlopen("http://other:8001/slow")' &
+until [ -e asked ]; do sleep 0.05; done
+"#;
+
+#[test]
+fn what_the_last_program_leaves_running_did_not_fail() {
+    let Some(place) = place("left") else { return };
+    place.write("silent.py", SILENT_SERVER);
+    place.write("leaves.sh", LEAVES);
+    let other: &[&str] = &["other", "--", "python3", "silent.py"];
+    let client: &[&str] = &["client", "--", "sh", "leaves.sh"];
+    if traced(&place, &[other, client]).is_none() {
+        return;
+    }
+    let text = place
+        .stackline(&["export", "last", "--text", "/dev/stdout"])
+        .succeeds()
+        .out
+        .clone();
+    let slow = text
+        .lines()
+        .find(|line| line.starts_with("REQUEST; ") && line.contains("/slow"));
+    let slow = slow.unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        slow.ends_with("; it was under way when the trace ended"),
+        "{slow}"
+    );
+}
+
 #[test]
 fn a_network_that_others_use_is_not_begun_anew() {
     let Some(place) = place("shared") else { return };

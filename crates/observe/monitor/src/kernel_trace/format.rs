@@ -21,7 +21,8 @@ struct TraceFieldLayout {
 pub(crate) struct TraceEventFormat {
     /// The number its records begin with.
     pub(crate) id: u16,
-    fields: BTreeMap<String, TraceFieldLayout>,
+    /// Few, looked up several times a record: as a list they are found sooner than in a map.
+    fields: Vec<(String, TraceFieldLayout)>,
     /// Names of values by field.
     names: BTreeMap<String, BTreeMap<u64, String>>,
 }
@@ -47,12 +48,17 @@ impl TraceEventFormat {
 
     /// Whether there is such a field.
     pub(crate) fn has(&self, field: &str) -> bool {
-        self.fields.contains_key(field)
+        self.layout(field).is_some()
+    }
+
+    fn layout(&self, field: &str) -> Option<TraceFieldLayout> {
+        let found = self.fields.iter().find(|(name, _)| name == field);
+        found.map(|(_, layout)| *layout)
     }
 
     /// A field's bytes.
     pub(crate) fn bytes<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
-        let field = self.fields.get(field)?;
+        let field = self.layout(field)?;
         record.get(field.offset..field.offset.checked_add(field.size)?)
     }
 
@@ -70,8 +76,7 @@ impl TraceEventFormat {
     /// A field that is a number with a sign.
     pub(crate) fn signed(&self, record: &[u8], field: &str) -> Option<i64> {
         let bits = self
-            .fields
-            .get(field)?
+            .layout(field)?
             .size
             .checked_mul(8)
             .filter(|bits| (1..=64).contains(bits))?;
@@ -91,7 +96,7 @@ impl TraceEventFormat {
 
     /// The field behind another.
     pub(crate) fn behind(&self, field: &str) -> Option<&str> {
-        let before = self.fields.get(field)?.offset;
+        let before = self.layout(field)?.offset;
         let behind = self
             .fields
             .iter()
@@ -190,14 +195,14 @@ mod tests {
         let format = TraceEventFormat::parse(include_str!("samples/6.18/kfree_skb")).unwrap();
         assert_eq!(format.id, 2310);
         assert_eq!(
-            format.fields["reason"],
+            format.layout("reason").unwrap(),
             TraceFieldLayout {
                 offset: 36,
                 size: 4
             }
         );
         assert_eq!(
-            format.fields["rx_sk"],
+            format.layout("rx_sk").unwrap(),
             TraceFieldLayout {
                 offset: 24,
                 size: 8
@@ -232,7 +237,7 @@ mod tests {
         #[test]
         fn any_text_is_harmless(text in "(ID: [0-9]{0,7}\n|\tfield:[a-z \\[\\]*]{0,12};\toffset:[0-9]{0,20};\tsize:[0-9]{0,20};\n|print fmt: .{0,60}\n){0,6}", record: Vec<u8>) {
             if let Some(format) = TraceEventFormat::parse(&text) {
-                for field in format.fields.keys() {
+                for (field, _) in &format.fields {
                     let _ = format.number(&record, field);
                 }
             }

@@ -36,13 +36,14 @@ fn established(list: &str) -> BTreeMap<u64, ExistingConnection> {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
         let number = words.nth(5)?.parse().ok()?;
-        Some((number, (address(local)?, address(remote)?))).filter(|_| state == ESTABLISHED)
+        Some((number, (listed_address(local)?, listed_address(remote)?)))
+            .filter(|_| state == ESTABLISHED)
     };
     list.lines().filter_map(line).collect()
 }
 
 /// An address as it is listed: words of 32 bits in the machine's order, and the port.
-fn address(text: &str) -> Option<SocketAddr> {
+pub(super) fn listed_address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     let word = |at: usize| {

@@ -5,6 +5,7 @@
 //! | [`sockets`] | what is sent, received and ready at each socket of the machine, by which thread |
 //! | [`connections`] | which connection a socket is |
 //! | [`existing_connections`] | the connections that processes have already |
+//! | [`datagram_sockets`] | which processes have sockets of UDP |
 //! | [`thread_numbers`] | the numbers of threads in trace events, where this process is of another namespace of processes |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
@@ -18,6 +19,7 @@
 
 pub mod accounting;
 pub mod connections;
+pub mod datagram_sockets;
 mod event_stream;
 pub mod existing_connections;
 pub mod observation_cost;

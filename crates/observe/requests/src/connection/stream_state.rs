@@ -117,9 +117,11 @@ impl RequestStreamState {
         let passed = self.passed();
         // What comes before the first byte is not of these.
         let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
-        self.gaps
-            .iter()
-            .filter(|gap| gap.end > from && gap.end <= end && gap.since_ns >= begun)
+        // They are in the order of their ends.
+        let of_these = self.gaps.iter().skip_while(|gap| gap.end <= from);
+        of_these
+            .take_while(|gap| gap.end <= end)
+            .filter(|gap| gap.since_ns >= begun)
             .filter(|gap| gap.is_pause || self.was_written_behind(gap))
             .fold(0, |all, gap| {
                 all.saturating_add(gap.until_ns.saturating_sub(gap.since_ns))

@@ -26,15 +26,15 @@ pub fn read_event_logs(directory: &Path, mut each: impl FnMut(&EventTable)) -> R
 }
 
 impl Spooling {
-    /// Adds the events in all event logs of a directory that `change` wants, as it changes them (keyword, data), then removes
-    /// the logs.
+    /// Adds the events in all event logs of a directory that `change` wants, as it changes them (keyword, time, data), then
+    /// removes the logs.
     ///
     /// # Errors
     /// When they cannot be read or written; event logs that were not added are still there then.
     pub fn adopt(
         &self,
         directory: &Path,
-        mut change: impl FnMut(&str, &mut [EventValue<'_>]) -> bool,
+        mut change: impl FnMut(&str, u64, &mut [EventValue<'_>]) -> bool,
     ) -> Result<(), Error> {
         for log_path in event_log_files(directory)? {
             let mut pieces = open_pieces(&log_path)?;
@@ -49,14 +49,14 @@ impl Spooling {
     fn adopt_piece(
         &self,
         piece: &EventTable,
-        change: &mut impl FnMut(&str, &mut [EventValue<'_>]) -> bool,
+        change: &mut impl FnMut(&str, u64, &mut [EventValue<'_>]) -> bool,
     ) -> Result<(), Error> {
         let mut logs: BTreeMap<u32, EventLog> = BTreeMap::new();
         let mut ids: BTreeMap<u32, u32> = BTreeMap::new();
         for row in 0..piece.len() {
             let mut values: [EventValue<'_>; FIELDS] =
                 std::array::from_fn(|field| piece.value(row, field));
-            if !change(piece.keyword(row), &mut values) {
+            if !change(piece.keyword(row), piece.at_ns[row], &mut values) {
                 continue;
             }
             let known = values
@@ -112,7 +112,7 @@ mod tests {
         );
         assert_eq!(seen, 4);
         let spool = Spooling::of(run.path()).unwrap();
-        let change = |keyword: &str, values: &mut [EventValue<'_>]| {
+        let change = |keyword: &str, _: u64, values: &mut [EventValue<'_>]| {
             values[1] = 7_u64.into();
             keyword == "NET_SEEN"
         };

@@ -23,10 +23,13 @@ use rustix::thread::{
     CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
 };
 use stackline_guard::keeper::fork;
+use stackline_os::clock::{SystemClock, read_clock};
 use stackline_os::processor_share::ControlGroup;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt as _;
 
 /// What an unprivileged user may do on a host beyond what any user may: set up its network, capture on it, use low
 /// ports.
@@ -47,6 +50,8 @@ pub struct HostProgram<'a> {
     pub command: &'a [OsString],
     /// Closes when the emulator ends.
     pub lease: BorrowedFd<'a>,
+    /// Where the moment of the program's end is written, on the monotonic clock in ns, before anything that it left behind is ended.
+    pub end: Option<&'a File>,
 }
 
 /// Runs the program to its end and returns its exit code; 128 and the signal's number when a signal ended it, 127 when
@@ -91,10 +96,18 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         },
         |()| {
             group.iter().for_each(|group| enter(group, program.host));
-            init::run(program.command, &signals, parent.0.as_fd())
+            let code = init::run(program.command, &signals, parent.0.as_fd());
+            program.end.into_iter().for_each(write_end);
+            code
         },
     );
     std::process::exit(code)
+}
+
+/// Says when the program ended. Where it cannot be said, whoever waits takes the moment at which it noticed.
+fn write_end(to: &File) {
+    let moment = read_clock(SystemClock::Monotonic);
+    let _ = to.write_all_at(&moment.to_ne_bytes(), 0);
 }
 
 /// Joins the host's control group. The first of its programs says where a loop does not get what the host was given.

@@ -10,6 +10,7 @@ use stackline_events::catalogue::rows::{NetFlow, NetSeen};
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventLogs, EventValue, Keyword};
 use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket};
+use stackline_runs::events::disk_sample::DiskSample;
 
 static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
 static DEQUEUE: Keyword = Keyword::new("NET_DEQUEUE");
@@ -57,6 +58,8 @@ pub(super) struct NetworkEventLogs {
     event_logs: EventLogs,
     stamp: TraceClockStamp,
     streams: PacketStreams,
+    /// Which events are kept, where not all are.
+    sample: Option<DiskSample>,
 }
 
 impl NetworkEventLogs {
@@ -69,7 +72,13 @@ impl NetworkEventLogs {
             event_logs,
             stamp,
             streams,
+            sample: None,
         }
+    }
+
+    pub(super) fn within(mut self, most_bytes: u64) -> Self {
+        self.sample = Some(DiskSample::new(most_bytes));
+        self
     }
 
     pub(super) const fn begin(&mut self, origin_ns: u64) {
@@ -89,6 +98,13 @@ impl NetworkEventLogs {
         let range = P::range(packet, &mut self.streams).unwrap_or_default();
         if let Some(began) = self.streams.frames.began() {
             self.began(node, at, &began);
+        }
+        let at_ns = self.stamp.at_ns(node, at);
+        if let Some(sample) = &mut self.sample {
+            sample.has_written(self.event_logs.handed_on());
+            if !sample.takes(at_ns) {
+                return;
+            }
         }
         let Identity { flow, number, .. } = Identity::of(packet);
         let way = names.way(packet.from, packet.to);
@@ -117,7 +133,7 @@ impl NetworkEventLogs {
             NetworkEvent::Deliver => (&DELIVER, None),
         };
         // The data of all of them begin alike; `NET_ENQUEUE` and `NET_DROP` have one more.
-        let (values, at_ns) = (data.values(), self.stamp.at_ns(node, at));
+        let values = data.values();
         let mut all = [more.unwrap_or_default(); 11];
         all[..values.len()].copy_from_slice(&values);
         let known = values.len() + usize::from(more.is_some());
@@ -151,7 +167,11 @@ impl NetworkEventLogs {
     /// # Errors
     /// Why something could not be kept.
     pub(super) fn finish(self) -> Result<(), String> {
-        let left_out = self.streams.frames.left_out().lines();
+        let mut left_out = self.streams.frames.left_out().lines();
+        left_out.extend(
+            self.sample
+                .and_then(|sample| sample.note("events of packets")),
+        );
         self.event_logs.finish()?;
         if left_out.is_empty() {
             Ok(())
@@ -228,6 +248,36 @@ mod tests {
             "NET_DELIVER; udjat; 1; 1; ; 3; 1000; 1460; udjat; khons>udjat; 7; 1; 1; 1500",
         ];
         assert_eq!(recorded(TraceClockStamp::default(), &happened), expected);
+    }
+
+    #[test]
+    fn events_of_a_long_run_are_a_sample_that_is_reported() {
+        let kept = MemoryEventLogs::default();
+        let into = kept.clone();
+        let put = move |host: &str, event_log: &_| into.add(host, event_log);
+        let most_bytes = 8 << 20;
+        let mut recorder = RunTapRecorder::new(&network())
+            .events(put, TraceClockStamp::default(), PacketStreams::default())
+            .within(most_bytes);
+        let millisecond = 1_000_000;
+        for at in 0..200_000 {
+            let what = NetworkEvent::Enqueue(3000);
+            recorder.record(Instant(at * millisecond), FIRST, what, &packet(at));
+        }
+        let said = recorder.finish().unwrap_err();
+        assert!(
+            said.starts_with("events of packets are a sample: ") && said.contains("8 MiB on disk"),
+            "{said}"
+        );
+        let written: usize = kept
+            .event_logs()
+            .values()
+            .map(|event_log| event_log.bytes().len())
+            .sum();
+        assert!((4 << 20..=8 << 20).contains(&written), "{written} bytes");
+        let lines = lines(&kept);
+        let late = lines.iter().filter(|line| line.contains("; khons; 19"));
+        assert!(late.count() > 0, "some of the last seconds are kept");
     }
 
     /// An IPv4 packet with a TCP segment from the first host to the second.

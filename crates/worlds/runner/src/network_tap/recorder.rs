@@ -44,6 +44,12 @@ impl RunTapRecorder {
         self
     }
 
+    /// Events take no more than so many bytes on disk: of more a sample is kept.
+    pub(crate) fn within(mut self, most_bytes: u64) -> Self {
+        self.events = self.events.map(|events| events.within(most_bytes));
+        self
+    }
+
     /// The network's time begins then, ns.
     pub(crate) const fn begin(&mut self, origin_ns: u64) {
         if let Some(events) = &mut self.events {

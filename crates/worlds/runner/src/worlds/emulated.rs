@@ -321,12 +321,13 @@ fn record(name: &str, report: &EmulatorReport) -> NetworkRecord {
 }
 
 /// What a client asks [`recorders`] for that wants the events of all packets, of whichever programs, in the event logs of that directory,
-/// a path from the root on. Flows are numbered there in the order in which they begin (`NET_FLOW`).
+/// a path from the root on, of as many as take no more than so many bytes. Flows are numbered there in the order in which they begin
+/// (`NET_FLOW`).
 ///
 /// # Errors
 /// When it cannot be written as JSON.
-pub fn record_all(directory: &Path) -> Result<Value, Error> {
-    let recording = RunRecording::of_all(directory);
+pub fn record_all(directory: &Path, most_bytes: u64) -> Result<Value, Error> {
+    let recording = RunRecording::of_all(directory, most_bytes);
     serde_json::to_value(recording)
         .map_err(|e| Error::measurement(format!("what to record cannot be written: {e}")))
 }

@@ -1,16 +1,16 @@
-//! Which requests a trace keeps, so that its events stay within a bound on disk however long it goes on: all of them until half of it is
-//! full, then those of one second in four, in sixteen, and so on, the fewer the less is left. Requests that were made for one another come
-//! close together, so whole seconds keep them together.
+//! What of a trace is kept, so that its events stay within a bound on disk however long it goes on: all until half of it is full, then
+//! that of one second in four, in sixteen, and so on, the fewer the less is left. Requests that were made for one another come close
+//! together, and so do packets of one request: whole seconds keep them together.
 
 /// What events of a trace take on disk where nothing else is asked for, bytes.
 pub const DISK_BYTES: u64 = 8 << 30;
 
-/// Requests of whole seconds are kept, or left out.
+/// Whole seconds are kept, or left out.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What is kept of one trace.
+/// What is kept of one trace: requests, or events of its network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestSample {
+pub struct DiskSample {
     most_bytes: u64,
     written: u64,
     /// Of so many seconds one is kept; what was left out of the others.
@@ -18,9 +18,10 @@ pub(crate) struct RequestSample {
     left_out: u64,
 }
 
-impl RequestSample {
+impl DiskSample {
     /// Of events that take so many bytes on disk.
-    pub(crate) const fn new(most_bytes: u64) -> Self {
+    #[must_use]
+    pub const fn new(most_bytes: u64) -> Self {
         Self {
             most_bytes,
             written: 0,
@@ -29,13 +30,18 @@ impl RequestSample {
         }
     }
 
-    /// So many bytes of events were written.
-    pub(crate) const fn wrote(&mut self, bytes: u64) {
+    /// So many bytes of events more were written.
+    pub const fn wrote(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes);
     }
 
-    /// Whether a request that began at that moment is kept.
-    pub(crate) fn takes(&mut self, begin_ns: u64) -> bool {
+    /// So many bytes of events were written by now.
+    pub const fn has_written(&mut self, bytes: u64) {
+        self.written = bytes;
+    }
+
+    /// Whether what began at that moment is kept.
+    pub fn takes(&mut self, begin_ns: u64) -> bool {
         let free = self.most_bytes.saturating_sub(self.written);
         if free == 0 {
             return self.leaves_out(u64::MAX);
@@ -46,7 +52,7 @@ impl RequestSample {
             .saturating_mul(scarcity)
             .checked_next_power_of_two();
         let stride = stride.unwrap_or(1 << 63);
-        let second = begin_ns / SECOND_NS;
+        let second = second_of(begin_ns);
         if !second.is_multiple_of(stride) {
             return self.leaves_out(stride);
         }
@@ -60,8 +66,9 @@ impl RequestSample {
         false
     }
 
-    /// What is to be said of it, if anything was left out.
-    pub(crate) fn note(&self) -> Option<String> {
+    /// What is to be said of it, if anything was left out; `what` says in the plural of what.
+    #[must_use]
+    pub fn note(&self, what: &str) -> Option<String> {
         let Self {
             most_bytes,
             largest_stride,
@@ -74,11 +81,17 @@ impl RequestSample {
         };
         (*left_out > 0).then(|| {
             format!(
-                "requests are a sample: {left_out} were left out, as events may take {} MiB on disk (--most-disk); kept are all until half of that was full, then fewer, {kept}",
+                "{what} are a sample: {left_out} were left out, as events may take {} MiB on disk (--most-disk); kept are all until half of that was full, then fewer, {kept}",
                 most_bytes >> 20
             )
         })
     }
+}
+
+/// The second of a moment, of those that are kept or left out.
+#[must_use]
+pub const fn second_of(at_ns: u64) -> u64 {
+    at_ns / SECOND_NS
 }
 
 #[cfg(test)]
@@ -86,8 +99,8 @@ mod tests {
     use super::*;
 
     /// A day at so many requests a second of a kilobyte each: what was kept of each hour, and what was written.
-    fn day(most_bytes: u64) -> (Vec<u64>, RequestSample) {
-        let (mut sample, mut hours) = (RequestSample::new(most_bytes), vec![0; 24]);
+    fn day(most_bytes: u64) -> (Vec<u64>, DiskSample) {
+        let (mut sample, mut hours) = (DiskSample::new(most_bytes), vec![0; 24]);
         for second in 0..24 * 3600_u64 {
             for number in 0..10 {
                 if sample.takes(second * SECOND_NS + number) {
@@ -105,17 +118,17 @@ mod tests {
         assert!(sample.written <= 100 << 20, "{}", sample.written);
         assert_eq!(hours[0], 36_000, "all, as long as half is free");
         assert!(hours.iter().all(|kept| *kept > 50), "{hours:?}");
-        let note = sample.note().unwrap();
+        let note = sample.note("requests").unwrap();
         assert!(note.starts_with("requests are a sample: ") && note.contains("100 MiB on disk"));
     }
 
     #[test]
     fn what_has_room_is_whole_and_what_has_none_is_nothing() {
         let (hours, sample) = day(4 << 30);
-        assert!(hours.iter().all(|kept| *kept == 36_000) && sample.note().is_none());
-        let mut full = RequestSample::new(1000);
+        assert!(hours.iter().all(|kept| *kept == 36_000) && sample.note("requests").is_none());
+        let mut full = DiskSample::new(1000);
         full.wrote(1000);
         assert!(!full.takes(0));
-        assert!(full.note().unwrap().ends_with("none at the end"));
+        assert!(full.note("requests").unwrap().ends_with("none at the end"));
     }
 }
