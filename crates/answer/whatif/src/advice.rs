@@ -245,7 +245,7 @@ impl AdviceTrial<'_> {
             .map(|gain| (1.0 - 1.0 / gain).max(0.0));
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
-        } else if self.is_simulated(at) {
+        } else if self.is_simulated(at) && !finding.is_of_units {
             finding.confidence = finding.confidence.min(most_confidence(best));
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);

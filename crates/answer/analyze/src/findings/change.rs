@@ -24,6 +24,8 @@ pub enum PlanChange {
     Window(usize, u64),
     /// The queue at both ends of a link holds so many bytes.
     Queue(LinkEnds, u64),
+    /// The queue at both ends of a link holds so many bytes, and drops nothing before it is full.
+    DropTail(LinkEnds, u64),
     /// The queue at both ends of a link is `fq_codel`.
     FairQueue(LinkEnds),
     /// These links are twice as fast.
@@ -84,6 +86,7 @@ impl PlanChange {
             | Self::Unset(..)
             | Self::Window(..)
             | Self::Queue(..)
+            | Self::DropTail(..)
             | Self::FairQueue(_)
             | Self::Packets(_)
             | Self::Reassembly(..)
@@ -144,6 +147,14 @@ impl PlanChange {
     fn to_network(&self, network: &mut Network) {
         match self {
             Self::Queue(ends, bytes) => limit_queue(network, ends, *bytes),
+            Self::DropTail(ends, bytes) => {
+                limit_queue(network, ends, *bytes);
+                give_queue(network, ends, |queue| LinkQueue {
+                    discipline: Discipline::DropTail,
+                    ecn: false,
+                    ..queue
+                });
+            }
             Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
                 ..queue

@@ -163,14 +163,14 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
                 PlanChange::NoLoss(ends.clone()),
             ));
         }
-        if port.queue_drops() > 0 && port.hop.queue_bytes.is_some() {
+        if port.queue_drops() > 0 && (port.hop.queue_bytes.is_some() || port.hop.drops_early) {
             let what = format!("the queue before {name} drops packets");
             found.push(suspect(
                 measurement,
                 &queue_drop::KIND,
                 places.clone(),
                 what,
-                PlanChange::Queue(ends.clone(), ROOM),
+                PlanChange::DropTail(ends.clone(), ROOM),
             ));
         }
         if measurement.busy(port) >= USED {

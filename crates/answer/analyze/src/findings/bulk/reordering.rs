@@ -15,6 +15,8 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 /// What was resent for nothing is counted; what it cost is estimated.
 const SURE: f64 = 0.8;
+/// Beside losses, nobody knows which of the two held the sender back.
+pub(crate) const BESIDE_LOSSES: f64 = 0.6;
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let resends = context.needless_resends.as_ref()?;
@@ -37,8 +39,13 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         resends.again - resends.needless,
         context.losses.basis
     );
+    let sure = if resends.beside_losses() {
+        BESIDE_LOSSES
+    } else {
+        SURE
+    };
     Some(
-        KIND.finding(context, share, SURE, sentence)
+        KIND.finding(context, share, sure, sentence)
             .because(measurement.figure(figure))
             .attempt_by(
                 format!(

@@ -2,6 +2,7 @@
 
 use crate::findings::bulk::losses::{LossCost, LossLocation};
 use crate::findings::bulk::outage_costs::OutageCosts;
+use crate::findings::bulk::reordering;
 use crate::findings::environment::processors::{self, SaturatedProcessor};
 use crate::findings::finding::{Evidence, Finding, counted};
 use crate::findings::measured::account::{PartTimeShares, States};
@@ -99,7 +100,10 @@ impl<'c> FindingContext<'c> {
             outages.share,
         );
         let needless_resends = NeedlessResends::of(&measurement);
-        losses.share *= 1.0 - needless_resends.map_or(0.0, |resends| resends.part());
+        if let Some(resends) = &needless_resends {
+            losses.share *= 1.0 - resends.part();
+            losses.confidence = losses.confidence.min(reordering::BESIDE_LOSSES);
+        }
         Self {
             measurement,
             waits,

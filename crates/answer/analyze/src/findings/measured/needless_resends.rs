@@ -57,6 +57,11 @@ impl NeedlessResends {
         (resends.needless >= LEAST.0 && many).then_some(resends)
     }
 
+    /// Whether others were sent again because they were lost: what either costs is estimated then.
+    pub(crate) const fn beside_losses(&self) -> bool {
+        self.again > self.needless
+    }
+
     /// The part that they have in what is attributed to losses, 0 to 1.
     pub(crate) fn part(&self) -> f64 {
         let lost = to_f64(self.again.saturating_sub(self.needless));
