@@ -278,7 +278,10 @@ fn early_drops_are_taken_away_by_a_queue_that_drops_when_it_is_full() {
         "bulk_put 16 KiB*400 over tcp",
     );
     let queue = found.get("queue_drop");
-    let drop_tail = queue.tries.iter().find(|one| one.what.contains("drop_tail"));
+    let drop_tail = queue
+        .tries
+        .iter()
+        .find(|one| one.what.contains("drop_tail"));
     let gain = drop_tail.and_then(|one| one.expected);
     assert!(
         gain.is_some_and(|gain| gain.times_as_fast[0] > 1.15),

@@ -2,11 +2,11 @@
 //! decides nothing and runs nothing.
 
 use crate::findings::kept_connection;
-use crate::findings::measured::link_outages::without_outages;
+use crate::findings::measured::link_outages::{without_losses, without_outages};
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, ImpMachine, ImpSettings, Jitter, LinkQueue, LinkRate, LossModel, Network,
-    NetworkLink, NetworkSwitch,
+    Discipline, ImpMachine, ImpSettings, Jitter, LinkQueue, LinkRate, Network, NetworkLink,
+    NetworkSwitch,
 };
 use stackline_core::plan::{Measurement, Plan};
 use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, ProcedureStep};
@@ -32,7 +32,7 @@ pub enum PlanChange {
     Faster(Vec<LinkEnds>),
     /// These links are half as long.
     Nearer(Vec<LinkEnds>),
-    /// A link loses nothing in the direction from the first of these nodes to the second.
+    /// A link between these nodes loses nothing, either way.
     NoLoss(LinkEnds),
     /// A link between these nodes carries something at all times, both ways.
     NoOutage(LinkEnds),
@@ -169,7 +169,7 @@ impl PlanChange {
                     link.delay = Duration::from_seconds(link.delay.seconds() / 2.0);
                 }
             }),
-            Self::NoLoss(ends) => no_loss(network, ends),
+            Self::NoLoss(ends) => each_of(network, std::slice::from_ref(ends), without_losses),
             Self::InOrder(ends) => each_of(network, std::slice::from_ref(ends), in_order),
             Self::NoOutage(ends) => no_outage(network, ends),
             Self::Packets(bytes) => {
@@ -277,32 +277,6 @@ fn in_order(link: &mut NetworkLink) {
     for (_, delay) in link.delays.iter_mut().flat_map(|delays| &mut delays.steps) {
         *delay += more;
     }
-}
-
-/// A link that is the same both ways becomes two, of which one loses as before.
-fn no_loss(network: &mut Network, ends: &LinkEnds) {
-    // Lines between IMPs lose alike both ways.
-    if network.has_imps() {
-        return each_of(network, std::slice::from_ref(ends), |link| {
-            link.loss = LossModel::None
-        });
-    }
-    let mut backwards = Vec::new();
-    each_of(network, std::slice::from_ref(ends), |link| {
-        if !link.one_way {
-            let other = (ends.1.clone(), ends.0.clone());
-            backwards.push(NetworkLink {
-                ends: other,
-                one_way: true,
-                ..link.clone()
-            });
-            (link.ends, link.one_way) = (ends.clone(), true);
-        }
-        if link.ends == *ends {
-            link.loss = LossModel::None;
-        }
-    });
-    network.links.extend(backwards);
 }
 
 /// The queue at both ends of a link holds so many bytes, and the switches there have room for them.

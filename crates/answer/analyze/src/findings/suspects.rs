@@ -126,7 +126,10 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
             ));
         }
     }
-    if stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay") {
+    // In a transfer one way nothing waits for the end of a message but its last.
+    let answered = part.work.is_answered();
+    if answered && stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay")
+    {
         let change = PlanChange::nodelay(part.index);
         let what = "Nagle's algorithm holds the end of messages back".to_owned();
         found.push(suspect(

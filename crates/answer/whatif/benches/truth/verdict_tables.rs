@@ -98,10 +98,7 @@ fn kinds(out: &mut String, all: &[&JudgedScenario]) {
             }
         }
     }
-    let _ = writeln!(
-        out,
-        "\n| finding | right | wrong |\n| --- | --- | --- |"
-    );
+    let _ = writeln!(out, "\n| finding | right | wrong |\n| --- | --- | --- |");
     for (kind, [right, wrong]) in &rows {
         let _ = writeln!(out, "| {kind} | {right} | {wrong} |");
     }
@@ -119,12 +116,7 @@ fn sets(out: &mut String, all: &[&JudgedScenario]) {
                 .filter(|judged| holds(judged.judge().causes().len()))
         };
         let exact = those().filter(|judged| judged.judge().is_exact(&sure(&judged.said)));
-        let _ = writeln!(
-            out,
-            "| {name} | {} | {} |",
-            those().count(),
-            exact.count()
-        );
+        let _ = writeln!(out, "| {name} | {} | {} |", those().count(), exact.count());
     };
     for n in 0..=3 {
         row(out, &n.to_string(), &|causes| causes == n);

@@ -81,9 +81,8 @@ fn tries(finding: Finding, part: &MeasuredPart<'_>, away: bool) -> Finding {
             "a reader that does less between its reads, or fewer units for it",
             PlanChange::NoDelays(part.index, opposite_side(sender)),
         ),
-        None => {
-            finding.attempt("a receiver that reads faster: a core of its own, several datagrams a call")
-        }
+        None => finding
+            .attempt("a receiver that reads faster: a core of its own, several datagrams a call"),
     };
     let bytes = larger(part);
     let larger = format!(
@@ -93,7 +92,10 @@ fn tries(finding: Finding, part: &MeasuredPart<'_>, away: bool) -> Finding {
     match bytes {
         Some(bytes) => {
             let value = OptionValue::Number(bytes);
-            finding.attempt_by(larger, PlanChange::Option(part.index, "receive_buffer", value))
+            finding.attempt_by(
+                larger,
+                PlanChange::Option(part.index, "receive_buffer", value),
+            )
         }
         None => finding.attempt(larger),
     }
