@@ -61,7 +61,7 @@ impl Asked {
 fn simulated_summary(plan: &Plan, part: Option<usize>) -> Result<Summary, String> {
     let plan = single_group_plan(plan, 0);
     let (nobody, mut records) = (AtomicBool::new(false), Vec::new());
-    let seeds = plan.seed..plan.seed + u64::from(RUNS);
+    let seeds = plan.seed..=plan.seed + u64::from(RUNS) - 1;
     simulate(&plan, seeds, &nobody, |some| records.extend(some)).map_err(|error| error.message)?;
     let mut summaries = summarise(&plan, &records).into_iter();
     let of_it = summaries.find(|summary| !summary.background && summary.part_index == part);
