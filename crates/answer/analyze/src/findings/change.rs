@@ -147,14 +147,7 @@ impl PlanChange {
     fn to_network(&self, network: &mut Network) {
         match self {
             Self::Queue(ends, bytes) => limit_queue(network, ends, *bytes),
-            Self::DropTail(ends, bytes) => {
-                limit_queue(network, ends, *bytes);
-                give_queue(network, ends, |queue| LinkQueue {
-                    discipline: Discipline::DropTail,
-                    ecn: false,
-                    ..queue
-                });
-            }
+            Self::DropTail(ends, bytes) => drop_tail(network, ends, *bytes),
             Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
                 ..queue
@@ -289,6 +282,16 @@ fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     });
     each_switch(network, &[&ends.0, &ends.1], |switch| {
         switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(bytes));
+    });
+}
+
+/// The same, and nothing is dropped or marked before it is full.
+fn drop_tail(network: &mut Network, ends: &LinkEnds, bytes: u64) {
+    limit_queue(network, ends, bytes);
+    give_queue(network, ends, |queue| LinkQueue {
+        discipline: Discipline::DropTail,
+        ecn: false,
+        ..queue
     });
 }
 

@@ -15,8 +15,6 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 /// What was resent for nothing is counted; what it cost is estimated.
 const SURE: f64 = 0.8;
-/// Beside losses, nobody knows which of the two held the sender back.
-pub(crate) const BESIDE_LOSSES: f64 = 0.6;
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let resends = context.needless_resends.as_ref()?;
@@ -40,7 +38,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         context.losses.basis
     );
     let sure = if resends.beside_losses() {
-        BESIDE_LOSSES
+        NeedlessResends::BESIDE_LOSSES
     } else {
         SURE
     };

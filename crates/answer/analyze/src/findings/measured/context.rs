@@ -2,7 +2,6 @@
 
 use crate::findings::bulk::losses::{LossCost, LossLocation};
 use crate::findings::bulk::outage_costs::OutageCosts;
-use crate::findings::bulk::reordering;
 use crate::findings::environment::processors::{self, SaturatedProcessor};
 use crate::findings::finding::{Evidence, Finding, counted};
 use crate::findings::measured::account::{PartTimeShares, States};
@@ -102,7 +101,7 @@ impl<'c> FindingContext<'c> {
         let needless_resends = NeedlessResends::of(&measurement);
         if let Some(resends) = &needless_resends {
             losses.share *= 1.0 - resends.part();
-            losses.confidence = losses.confidence.min(reordering::BESIDE_LOSSES);
+            losses.confidence = losses.confidence.min(NeedlessResends::BESIDE_LOSSES);
         }
         Self {
             measurement,
