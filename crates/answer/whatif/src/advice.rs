@@ -193,19 +193,19 @@ impl AdviceTrial<'_> {
     fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
         let then = self.runs(&change.applied(self.plan, at)?, at)?;
         let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
-        let mut gains: Vec<f64> = (0..RUNS as usize)
-            .filter_map(|run| gain_of(metric, &pairs, run))
+        let mut effects: Vec<RunEffect> = (0..RUNS as usize)
+            .filter_map(|run| RunEffect::of(metric, &pairs, run))
             .collect();
-        gains.sort_unstable_by(f64::total_cmp);
-        let (least, greatest) = (*gains.first()?, *gains.last()?);
-        let times_as_fast = [gains[gains.len() / 2], least, greatest];
+        effects.sort_unstable_by(|a, b| a.gain.total_cmp(&b.gain));
+        let (least, greatest) = (effects.first()?.gain, effects.last()?.gain);
+        let median = &effects[effects.len() / 2];
         Some(ExpectedEffect {
             metric,
             parts: now.parts.len(),
-            now: mean_of_medians(pairs.iter().map(|(now, _)| *now))?,
-            then: mean_of_medians(pairs.iter().map(|(_, then)| *then))?,
-            times_as_fast,
-            runs: gains.len(),
+            now: median.now,
+            then: median.then,
+            times_as_fast: [median.gain, least, greatest],
+            runs: effects.len(),
         })
     }
 
@@ -237,7 +237,7 @@ impl AdviceTrial<'_> {
             .map(|gain| (1.0 - 1.0 / gain).max(0.0));
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
-        } else if self.is_simulated(at) {
+        } else if self.is_simulated(at) && !finding.is_of_units {
             finding.confidence = finding.confidence.min(most_confidence(best));
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
@@ -293,19 +293,32 @@ fn gain(advice: &Advice) -> Option<f64> {
 /// Values of runs, before and after.
 type ValuePair<'r> = (&'r [f64], &'r [f64]);
 
-/// How many times as fast one run was, of several parts on average.
-fn gain_of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<f64> {
-    let of = |(now, then): &ValuePair<'_>| {
-        let (now, then) = (now.get(run)?, then.get(run)?);
+/// One run with a change and without: geometric means over its parts.
+struct RunEffect {
+    now: f64,
+    then: f64,
+    /// How many times as fast.
+    gain: f64,
+}
+
+impl RunEffect {
+    fn of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<Self> {
+        let mean = |values: &dyn Fn(&ValuePair<'_>) -> Option<f64>| {
+            let sum: f64 = pairs
+                .iter()
+                .map(|pair| values(pair).map(f64::ln))
+                .sum::<Option<f64>>()?;
+            Some((sum / pairs.len() as f64).exp())
+        };
+        let now = mean(&|(now, _)| now.get(run).copied())?;
+        let then = mean(&|(_, then)| then.get(run).copied())?;
         let gain = if matches!(metric, Gauge::Throughput | Gauge::Calls) {
             then / now
         } else {
             now / then
         };
-        (gain.is_finite() && gain > 0.0).then(|| gain.ln())
-    };
-    let sum: f64 = pairs.iter().map(of).sum::<Option<f64>>()?;
-    Some((sum / pairs.len() as f64).exp())
+        (gain.is_finite() && gain > 0.0).then_some(Self { now, then, gain })
+    }
 }
 
 /// What is measured, side by side: each part by what a run of it is judged by, or all by how long they took.
@@ -342,16 +355,6 @@ fn compared<'r>(
         .zip(&then.parts)
         .map(|(now, then)| (now.values(metric), then.values(metric)));
     Some((gauge, both.collect()))
-}
-
-/// The geometric mean of the medians of several parts, as gains over them are.
-fn mean_of_medians<'r>(parts: impl Iterator<Item = &'r [f64]>) -> Option<f64> {
-    let medians: Vec<f64> = parts.map(median).collect::<Option<_>>()?;
-    if let [one] = medians[..] {
-        return Some(one);
-    }
-    let sum: f64 = medians.iter().map(|median| median.ln()).sum();
-    Some((sum / medians.len().max(1) as f64).exp()).filter(|mean| mean.is_finite())
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -81,7 +81,8 @@ impl Diagnosed {
             findings: advice::findings(&loaded, SimulationBudget::patience()),
             elapsed_s,
         };
-        let sum: f64 = diagnosed.findings.iter().map(|one| one.share).sum();
+        let of_time = diagnosed.findings.iter().filter(|one| !one.is_of_units);
+        let sum: f64 = of_time.map(|one| one.share).sum();
         assert!(sum <= 1.0 + 1e-9, "{link}, {measurement}: {sum}");
         diagnosed
     }
@@ -245,4 +246,46 @@ fn what_is_not_in_the_way_is_not_named() {
         "{:?}",
         wide.kinds()
     );
+}
+
+/// What a socket drops of data that nobody sends again is said beside the reader that is away, and the reader is what to change.
+#[test]
+fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
+    let link = "50 Mbit/s 5 ms";
+    let away = Diagnosed::of(
+        link,
+        "slow_put 1400*1000 constant(700 us) over udp(receive_buffer = 64 KiB)",
+    );
+    assert_eq!(away.kinds()[0], "receiver_limited");
+    let drops = away.get("receive_buffer_loss");
+    assert!(drops.is_of_units && drops.share > 0.4, "{drops:?}");
+    assert!(drops.sentence.ends_with("its reader is away"), "{drops:?}");
+    assert!(drops.confidence >= 0.8, "{drops:?}");
+    let gain = drops.tries[0].expected.unwrap().times_as_fast[0];
+    is_near(gain * (1.0 - drops.share), 1.0, 0.1);
+    let reads = Diagnosed::of(
+        link,
+        "slow_put 1400*1000 constant(0 us) over udp(receive_buffer = 64 KiB)",
+    );
+    assert!(!reads.kinds().contains(&"receive_buffer_loss"));
+}
+
+/// A discipline that drops early is taken away by one that does not, not by more room.
+#[test]
+fn early_drops_are_taken_away_by_a_queue_that_drops_when_it_is_full() {
+    let found = Diagnosed::of(
+        "20 Mbit/s 20 ms queue 200000 bytes red(min = 10 kB, max = 30 kB)",
+        "bulk_put 16 KiB*400 over tcp",
+    );
+    let queue = found.get("queue_drop");
+    let drop_tail = queue
+        .tries
+        .iter()
+        .find(|one| one.what.contains("drop_tail"));
+    let gain = drop_tail.and_then(|one| one.expected);
+    assert!(
+        gain.is_some_and(|gain| gain.times_as_fast[0] > 1.15),
+        "{queue:?}"
+    );
+    assert!(queue.saves > Some(0.1), "{queue:?}");
 }

@@ -13,7 +13,7 @@ use stackline_runner::simulate;
 use stackline_runner::spec_source::SpecSource;
 use stackline_runs::{RunDirectory, replace_with};
 use stackline_spec::Overrides;
-use stackline_truth::judge::{CAUSE, MeasuredTruth, NONE};
+use stackline_truth::judge::{CAUSE, MeasuredTruth, NONE, seconds_for_all};
 use stackline_truth::{LimitCause, Scenario};
 use stackline_whatif::unattended_runs::{UnattendedOptions, make_unattended_runs};
 use std::collections::BTreeMap;
@@ -65,11 +65,11 @@ fn generate(flags: &Generate) -> Result {
 /// What is true of a scenario: what it is made of, and what each change saves.
 fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
     let first = measured(scenario, interrupted)?;
-    let took_s = seconds(&first);
+    let took_s = seconds_for_all(&first);
     let mut without = BTreeMap::new();
     for change in LimitCause::ALL {
         if let Some(other) = change.without(scenario) {
-            without.insert(change, seconds(&measured(&other, interrupted)?));
+            without.insert(change, seconds_for_all(&measured(&other, interrupted)?));
         }
     }
     let truth = MeasuredTruth::of(took_s, &without);
@@ -89,10 +89,6 @@ fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
         "no_cause_below": NONE,
         "spent": { "initiator": spent[0], "responder": spent[1] },
     }))
-}
-
-fn seconds(record: &RunRecord) -> f64 {
-    record.elapsed_ns as f64 / 1e9
 }
 
 /// The measured part of a scenario, simulated once and kept nowhere.

@@ -2,6 +2,7 @@
 
 use crate::limit_cause::LimitCause;
 use serde::Serialize;
+use stackline_core::run_record::RunRecord;
 use std::collections::BTreeMap;
 
 /// Who is without a cause is at least so much sooner done, else it is no cause.
@@ -14,6 +15,23 @@ pub const NONE: f64 = 0.04;
 pub struct MeasuredTruth {
     /// Savings by change; changes that take nothing away are absent.
     pub saves: BTreeMap<LimitCause, f64>,
+}
+
+/// Seconds of a run for all that was sent: where units never arrive, as many more as they would take at the rate of those that did.
+#[must_use]
+pub fn seconds_for_all(record: &RunRecord) -> f64 {
+    let lost: u64 = [&record.initiator, &record.responder]
+        .into_iter()
+        .filter_map(|side| side.lost)
+        .sum();
+    let sent = record.initiator.sent_units + record.responder.sent_units;
+    let arrived = sent.saturating_sub(lost).max(1);
+    let more = if lost > 0 && sent > 0 {
+        sent as f64 / arrived as f64
+    } else {
+        1.0
+    };
+    record.elapsed_ns as f64 / 1e9 * more
 }
 
 impl MeasuredTruth {
@@ -38,5 +56,22 @@ impl MeasuredTruth {
             .collect();
         causes.sort_by(|a, b| b.0.total_cmp(&a.0));
         causes.into_iter().map(|(_, change)| change).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_arrives_costs_its_part_of_the_time() {
+        let mut record = RunRecord {
+            elapsed_ns: 3_000_000_000,
+            ..RunRecord::default()
+        };
+        record.initiator.sent_units = 400;
+        assert!((seconds_for_all(&record) - 3.0).abs() < 1e-9);
+        record.responder.lost = Some(100);
+        assert!((seconds_for_all(&record) - 4.0).abs() < 1e-9);
     }
 }

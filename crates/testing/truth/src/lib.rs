@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `scenario` | what is drawn, and from which ranges |
 //! | `specification_text` | a scenario as a specification |
+//! | `link_conduct` | what the narrow link does besides: disciplines, jitter, changing rates, outages |
 //! | `limit_cause` | what can be taken away |
 //! | `dice` | random numbers in ranges |
 //! | `judge` | what is true by removal |
@@ -15,6 +16,7 @@
 pub mod dice;
 pub mod judge;
 pub mod limit_cause;
+pub mod link_conduct;
 pub mod scenario;
 mod specification_text;
 

@@ -3,6 +3,7 @@
 
 use crate::dice::ScenarioDice;
 use crate::limit_cause::LimitCause;
+use crate::link_conduct::LinkConduct;
 use serde::Serialize;
 
 /// A measurement across a network `a - l - r - b`.
@@ -22,8 +23,12 @@ pub struct Scenario {
     pub queue_bytes: u64,
     /// Share of packets that the link `l - r` loses, 0 to 1.
     pub loss: f64,
-    /// Options of TCP.
-    pub tcp: ScenarioTcpOptions,
+    /// What else the link `l - r` does to packets.
+    pub conduct: LinkConduct,
+    /// What carries it.
+    pub stack: ScenarioStack,
+    /// Options of that stack.
+    pub options: ScenarioStackOptions,
     /// Other transfers at the same time.
     pub load: Option<BackgroundLoad>,
     /// What the processor of `b` takes for each byte it copies, ns.
@@ -57,6 +62,8 @@ pub enum ScenarioWork {
         sender_s: f64,
         /// What the reader does after each unit, s.
         reader_s: f64,
+        /// From unit to unit, s; 0 is as fast as it goes.
+        pace_s: f64,
     },
     /// Calls one after the other.
     Calls {
@@ -77,9 +84,23 @@ pub enum ScenarioWork {
     },
 }
 
-/// Options of TCP; `None` is the stack's own choice.
+/// A stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScenarioStack {
+    /// A byte stream.
+    Tcp,
+    /// Streams in datagrams.
+    Quic,
+    /// Datagrams, which nobody sends again.
+    Udp,
+    /// V's messages.
+    Ikp,
+}
+
+/// Options of a stack; `None` is its own choice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct ScenarioTcpOptions {
+pub struct ScenarioStackOptions {
     /// What the receiver offers, bytes.
     pub receive_buffer: Option<u64>,
     /// What a sender may have handed over, bytes.
@@ -88,6 +109,8 @@ pub struct ScenarioTcpOptions {
     pub nodelay: bool,
     /// Reno instead of cubic.
     pub reno: bool,
+    /// What a connection may send before the first acknowledgement, bytes.
+    pub first_window: Option<u64>,
 }
 
 /// Endless transfers of others.
@@ -107,8 +130,9 @@ impl Scenario {
         let mut scenario = Self::healthy(seed, &mut dice);
         let planted = match dice.unit() {
             u if u < 0.2 => 0,
-            u if u < 0.7 => 1,
-            _ => 2,
+            u if u < 0.63 => 1,
+            u if u < 0.92 => 2,
+            _ => 3,
         };
         for _ in 0..planted {
             let fits: Vec<LimitCause> = LimitCause::ALL
@@ -137,17 +161,23 @@ impl Scenario {
         };
         let pipe = rate * trip_s / 8.0;
         let queue_bytes = (pipe * dice.between(1.0, 2.0)).max(64e3) as u64;
-        let calls = dice.chance(0.5);
-        let work = if calls {
-            Self::calls(dice, rate, trip_s)
-        } else {
-            Self::transfer(dice, rate, trip_s)
+        let stack = match dice.unit() {
+            u if u < 0.7 => ScenarioStack::Tcp,
+            u if u < 0.86 => ScenarioStack::Quic,
+            u if u < 0.93 => ScenarioStack::Udp,
+            _ => ScenarioStack::Ikp,
         };
-        let tcp = ScenarioTcpOptions {
+        let work = match (stack, dice.chance(0.5)) {
+            (ScenarioStack::Udp, _) => Self::paced_transfer(dice, rate, trip_s),
+            (ScenarioStack::Ikp, _) | (_, true) => Self::calls(dice, rate, trip_s),
+            (_, false) => Self::transfer(dice, rate, trip_s),
+        };
+        let options = ScenarioStackOptions {
             receive_buffer: None,
             send_buffer: None,
             nodelay: true,
             reno: dice.chance(0.3),
+            first_window: None,
         };
         Self {
             seed,
@@ -157,7 +187,9 @@ impl Scenario {
             far,
             queue_bytes,
             loss: 0.0,
-            tcp,
+            conduct: LinkConduct::drawn(dice, trip_s),
+            stack,
+            options,
             load: None,
             copy_ns_per_byte: 0.0,
             planted: Vec::new(),
@@ -176,6 +208,22 @@ impl Scenario {
             count,
             sender_s: 0.0,
             reader_s: 0.0,
+            pace_s: 0.0,
+        }
+    }
+
+    /// Datagrams at a rate that the path has room for.
+    fn paced_transfer(dice: &mut ScenarioDice, rate: f64, trip_s: f64) -> ScenarioWork {
+        let unit = dice.one(&[200_u64, 800, 1400]).unwrap_or(800);
+        let pace_s = 8.0 * (unit + 50) as f64 / rate / dice.between(0.2, 0.8);
+        let lasts_s = (trip_s * dice.log(8.0, 100.0)).clamp(0.2, 5.0);
+        ScenarioWork::Transfer {
+            get: dice.chance(0.5),
+            unit,
+            count: (lasts_s / pace_s).clamp(300.0, 8000.0) as u64,
+            sender_s: 0.0,
+            reader_s: 0.0,
+            pace_s,
         }
     }
 
@@ -210,6 +258,17 @@ impl Scenario {
         self.middle.rate_bit_s * self.trip_s() / 8.0
     }
 
+    /// The longest that is sent before anything is waited for, bytes.
+    #[must_use]
+    pub fn longest_message(&self) -> u64 {
+        match self.work {
+            ScenarioWork::Transfer { unit, count, .. } => unit * count,
+            ScenarioWork::Calls {
+                request, response, ..
+            } => request.max(response),
+        }
+    }
+
     /// Seconds that the work takes of the narrowest link alone.
     fn link_s(&self) -> f64 {
         let (unit, count) = match self.work {
@@ -224,14 +283,28 @@ impl Scenario {
         8.0 * (unit * count) as f64 / self.middle.rate_bit_s
     }
 
+    /// Seconds that it takes at least.
+    fn least_s(&self) -> f64 {
+        let turns_s = match self.work {
+            ScenarioWork::Transfer { pace_s, count, .. } => pace_s * count as f64,
+            ScenarioWork::Calls {
+                count,
+                service_s,
+                think_s,
+                ..
+            } => (self.trip_s() + service_s + think_s) * count as f64,
+        };
+        turns_s.max(self.trip_s()) + self.link_s()
+    }
+
     fn plant(&mut self, cause: LimitCause, dice: &mut ScenarioDice) {
         let (pipe, trip_s, link_s) = (self.pipe_bytes(), self.trip_s(), self.link_s());
         match cause {
             LimitCause::ReceiveBuffer => {
-                self.tcp.receive_buffer = Some((pipe * dice.log(0.05, 0.8)).max(8e3) as u64);
+                self.options.receive_buffer = Some((pipe * dice.log(0.05, 0.8)).max(8e3) as u64);
             }
             LimitCause::SendBuffer => {
-                self.tcp.send_buffer = Some((pipe * dice.log(0.05, 0.8)).max(16e3) as u64)
+                self.options.send_buffer = Some((pipe * dice.log(0.05, 0.8)).max(16e3) as u64)
             }
             LimitCause::Loss => self.loss = dice.log(0.001, 0.03),
             LimitCause::Queue => {
@@ -247,7 +320,7 @@ impl Scenario {
                 self.plant_work(cause, dice, link_s, trip_s)
             }
             LimitCause::Pieces => {
-                self.tcp.nodelay = false;
+                self.options.nodelay = false;
                 if let ScenarioWork::Calls { pieces, .. } = &mut self.work {
                     *pieces = true;
                 }
@@ -260,8 +333,10 @@ impl Scenario {
             LimitCause::Copy => {
                 self.copy_ns_per_byte = 8e9 / self.middle.rate_bit_s * dice.log(0.3, 5.0)
             }
-            // The network's own.
-            LimitCause::Rate | LimitCause::Delay => return,
+            LimitCause::Outage => self.conduct.plant_outage(dice, self.least_s()),
+            LimitCause::Reordering => self.conduct.plant_reordering(dice, trip_s),
+            // The network's own, and a connection's beginning.
+            LimitCause::Rate | LimitCause::Delay | LimitCause::FirstWindow => return,
         }
         self.planted.push(cause);
     }
@@ -272,9 +347,10 @@ impl Scenario {
                 count,
                 sender_s,
                 reader_s,
+                pace_s,
                 ..
             } => {
-                let each = link_s / *count as f64 * dice.log(0.5, 4.0);
+                let each = (link_s / *count as f64).max(*pace_s) * dice.log(0.5, 4.0);
                 *(if cause == LimitCause::Sender {
                     sender_s
                 } else {
@@ -314,7 +390,10 @@ mod tests {
             .flat_map(|seed| Scenario::draw(seed).planted)
             .collect();
         for change in LimitCause::ALL {
-            let own = matches!(change, LimitCause::Rate | LimitCause::Delay);
+            let own = matches!(
+                change,
+                LimitCause::Rate | LimitCause::Delay | LimitCause::FirstWindow
+            );
             assert_eq!(planted.contains(&change), !own, "{change:?}");
         }
     }

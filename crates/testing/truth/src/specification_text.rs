@@ -1,6 +1,6 @@
 //! A scenario as a specification. It draws nothing.
 
-use crate::scenario::{Scenario, ScenarioLink, ScenarioWork};
+use crate::scenario::{Scenario, ScenarioLink, ScenarioStack, ScenarioWork};
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Scenario {
@@ -42,17 +42,16 @@ impl Scenario {
             f.write_str("  host b;\n")?;
         }
         f.write_str("  router l, r;\n")?;
-        let loss = if self.loss > 0.0 {
-            format!(" loss {}%", figure(100.0 * self.loss))
-        } else {
-            String::new()
-        };
         writeln!(f, "  link a - l {};", link(&self.near))?;
         writeln!(
             f,
-            "  link l - r {}{loss} queue {} bytes;",
-            link(&self.middle),
-            self.queue_bytes
+            "  link l - r {} {}{}{} queue {} bytes {};",
+            self.middle_rate(),
+            time(self.middle.delay_s),
+            self.middle_loss(),
+            self.middle_jitter(),
+            self.queue_bytes,
+            self.conduct.discipline
         )?;
         writeln!(f, "  link r - b {};", link(&self.far))?;
         if let Some(load) = self.load {
@@ -84,27 +83,86 @@ impl Scenario {
         f.write_str("}\n\n")
     }
 
-    fn stack(&self) -> String {
-        let mut options = vec![format!(
-            "congestion = {}",
-            if self.tcp.reno { "reno" } else { "cubic" }
-        )];
-        if self.tcp.nodelay {
-            options.push("nodelay".into());
+    fn middle_rate(&self) -> String {
+        let rate = rate(self.middle.rate_bit_s);
+        if let Some(outage) = self.conduct.outage.filter(|outage| !outage.loses) {
+            let (at, over) = (outage.at_s, outage.at_s + outage.lasts_s);
+            return format!(
+                "schedule(0 s {rate}, {} 0 bit/s, {} {rate})",
+                time(at),
+                time(over)
+            );
         }
-        options.extend(
-            self.tcp
-                .receive_buffer
-                .map(|bytes| format!("receive_buffer = {bytes} B")),
-        );
-        options.extend(
-            self.tcp
-                .send_buffer
-                .map(|bytes| format!("send_buffer = {bytes} B")),
-        );
-        format!("tcp({})", options.join(", "))
+        self.conduct.rate_steps.map_or(rate.clone(), |steps| {
+            let other = self::rate(self.middle.rate_bit_s * steps.factor);
+            let (half, whole) = (time(steps.step_s), time(2.0 * steps.step_s));
+            format!("schedule(0 s {rate}, {half} {other}) every {whole}")
+        })
+    }
+
+    fn middle_loss(&self) -> String {
+        let loss = format!("{}%", figure(100.0 * self.loss));
+        if let Some(outage) = self.conduct.outage.filter(|outage| outage.loses) {
+            let (at, over) = (outage.at_s, outage.at_s + outage.lasts_s);
+            return format!(
+                " loss schedule(0 s {loss}, {} 100%, {} {loss})",
+                time(at),
+                time(over)
+            );
+        }
+        if self.loss > 0.0 {
+            format!(" loss {loss}")
+        } else {
+            String::new()
+        }
+    }
+
+    fn middle_jitter(&self) -> String {
+        self.conduct.jitter.map_or_else(String::new, |jitter| {
+            let order = if jitter.reorders { " reordering" } else { "" };
+            format!(" jitter exponential({}){order}", time(jitter.mean_s))
+        })
+    }
+
+    fn stack(&self) -> String {
+        let congestion = if self.options.reno { "reno" } else { "cubic" };
+        let mut options = vec![format!("congestion = {congestion}")];
+        let bytes = |name: &str, bytes: u64| format!("{name} = {bytes} B");
+        let buffers = [
+            ("receive_buffer", self.options.receive_buffer),
+            ("send_buffer", self.options.send_buffer),
+        ];
+        let buffers = buffers.map(|(name, size)| size.map(|size| bytes(name, size)));
+        options.extend(buffers.into_iter().flatten());
+        match self.stack {
+            ScenarioStack::Udp => return "udp".to_owned(),
+            ScenarioStack::Ikp => return "ikp".to_owned(),
+            ScenarioStack::Tcp => {
+                if self.options.nodelay {
+                    options.push("nodelay".to_owned());
+                }
+                let segments = |window: u64| window.div_ceil(SEGMENT).min(MOST_SEGMENTS);
+                let window = self.options.first_window.map(segments);
+                options.extend(window.map(|segments| format!("first_window = {segments}")));
+            }
+            // Its window counts whole packets.
+            ScenarioStack::Quic => options.extend(
+                self.options
+                    .first_window
+                    .map(|window| bytes("initial_window", window * 5 / 4)),
+            ),
+        }
+        let name = match self.stack {
+            ScenarioStack::Quic => "quic",
+            _ => "tcp",
+        };
+        format!("{name}({})", options.join(", "))
     }
 }
+
+/// Data of a segment, and the greatest number of them that a first window takes.
+const SEGMENT: u64 = 1448;
+const MOST_SEGMENTS: u64 = 1 << 16;
 
 /// The procedure of the work: the standard ones have no delays of their own.
 fn procedure(work: &ScenarioWork) -> String {
@@ -114,9 +172,18 @@ fn procedure(work: &ScenarioWork) -> String {
             get,
             sender_s,
             reader_s,
+            pace_s,
             ..
         } => {
-            let send = format!("repeat count {{ {}DataRequest(unit); }}", delay(sender_s));
+            let pace = if pace_s > 0.0 {
+                format!("Pace(constant({})); ", time(pace_s))
+            } else {
+                String::new()
+            };
+            let send = format!(
+                "repeat count {{ {}{pace}DataRequest(unit); }}",
+                delay(sender_s)
+            );
             let take = format!(
                 "repeat count {{ AwaitDataIndication(unit); {}}}",
                 delay(reader_s)
@@ -176,11 +243,11 @@ fn delay(seconds: f64) -> String {
 }
 
 fn link(link: &ScenarioLink) -> String {
-    format!(
-        "{} kbit/s {}",
-        figure(link.rate_bit_s / 1e3),
-        time(link.delay_s)
-    )
+    format!("{} {}", rate(link.rate_bit_s), time(link.delay_s))
+}
+
+fn rate(bit_s: f64) -> String {
+    format!("{} kbit/s", figure(bit_s / 1e3))
 }
 
 fn time(seconds: f64) -> String {

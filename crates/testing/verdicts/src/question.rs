@@ -22,7 +22,7 @@ pub struct Question {
 }
 
 /// Runs of each.
-const RUNS: u32 = 9;
+pub const RUNS: u32 = 9;
 
 impl Question {
     /// The question of a seed.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use stackline_truth::judge::{CAUSE, MeasuredTruth, NONE};
-use stackline_truth::scenario::ScenarioWork;
+use stackline_truth::scenario::{ScenarioStack, ScenarioWork};
 use stackline_truth::{LimitCause, Scenario};
 
 /// One finding, as whoever names limits said it.
@@ -14,8 +14,8 @@ pub struct ReportedFinding {
     pub sentence: String,
     /// How sure it is, 0 to 1.
     pub confidence: f64,
-    /// How many times as fast it says the same would be, for each piece of advice that says so.
-    pub gains: Vec<f64>,
+    /// Of data that never arrives: how much of all that is.
+    pub share_of_units: Option<f64>,
 }
 
 /// What became of a finding.
@@ -53,12 +53,6 @@ impl FindingJudge<'_> {
             let most = faults.map(|(_, saves)| *saves).fold(0.0, f64::max);
             return grade(1.0 - most, 1.0 - NONE, 1.0 - CAUSE);
         }
-        // No change takes a window's beginning away: only a shorter distance can show that it is right.
-        let wrong = if said.kind == "slow_start" {
-            f64::NEG_INFINITY
-        } else {
-            NONE
-        };
         if said.kind == "unexplained" {
             return FindingVerdict::Open;
         }
@@ -70,42 +64,28 @@ impl FindingJudge<'_> {
             .filter(|(change, _)| named(change))
             .map(|(_, saves)| *saves)
             .fold(0.0, f64::max);
-        grade(saves, CAUSE, wrong)
+        match said.share_of_units {
+            Some(share) => grade(saves, share / 2.0, share / 4.0),
+            None => grade(saves, CAUSE, NONE),
+        }
     }
 
-    /// How many times as fast the same is without the cause that a finding names, where its advice takes just that away: the path's own
-    /// rate and distance, and copies, are quartered or removed here and halved there.
+    /// Causes that are no property of the path itself, the most expensive first.
     #[must_use]
-    pub fn worth(&self, said: &ReportedFinding) -> Option<f64> {
-        let named = |change: &LimitCause| is_named_by(*change, said, self.scenario);
-        let halved = |change: &LimitCause| {
-            matches!(
-                change,
-                LimitCause::Rate | LimitCause::Delay | LimitCause::Copy
-            )
-        };
-        let named = self
-            .truth
-            .saves
-            .iter()
-            .filter(|(change, _)| named(change))
-            .collect::<Vec<_>>();
-        match named[..] {
-            [(change, saves)] if !halved(change) && *saves < 1.0 => Some(1.0 / (1.0 - saves)),
-            _ => None,
-        }
+    pub fn causes(&self) -> Vec<LimitCause> {
+        let mut causes = self.truth.causes();
+        causes.retain(|cause| !matches!(cause, LimitCause::Rate | LimitCause::Delay));
+        causes
     }
 
     /// Whether the causes that are named with some confidence are exactly those there are, but for the path's own rate and distance and
     /// for what saves too little to be called either.
     #[must_use]
     pub fn is_exact(&self, sure: &[ReportedFinding]) -> bool {
-        let own = |cause: &LimitCause| matches!(cause, LimitCause::Rate | LimitCause::Delay);
         let missed = self
-            .truth
             .causes()
             .iter()
-            .any(|cause| !own(cause) && !self.is_named(*cause, sure));
+            .any(|cause| !self.is_named(*cause, sure));
         !missed
             && sure
                 .iter()
@@ -139,7 +119,7 @@ fn is_named_by(cause: LimitCause, said: &ReportedFinding, scenario: &Scenario) -
         LimitCause::Rate => kind == "network_limited" && middle,
         LimitCause::Delay => matches!(
             kind,
-            "serial_round_trips" | "slow_start" | "window_below_bdp" | "socket_buffer"
+            "serial_round_trips" | "window_below_bdp" | "socket_buffer"
         ),
         LimitCause::ReceiveBuffer => kind == "window_below_bdp",
         LimitCause::SendBuffer => kind == "socket_buffer",
@@ -159,12 +139,19 @@ fn is_named_by(cause: LimitCause, said: &ReportedFinding, scenario: &Scenario) -
         LimitCause::Service => kind == "application_limited" && on("b"),
         LimitCause::Think => kind == "application_limited" && on("a"),
         LimitCause::Sender => kind == "application_limited" && on(sender),
-        LimitCause::Reader => kind == "receiver_limited",
+        LimitCause::Reader => {
+            let drops = scenario.stack == ScenarioStack::Udp && kind == "receive_buffer_loss";
+            kind == "receiver_limited" || drops
+        }
         LimitCause::Pieces => kind == "nagle_delayed_ack",
-        LimitCause::Connects => kind == "serial_round_trips" || kind == "connection_a_call",
-        LimitCause::Copy => matches!(
-            kind,
-            "cpu_limit" | "receiver_limited" | "sender_limited" | "host_copy"
-        ),
+        // What a connection begins with is part of what it costs.
+        LimitCause::Connects => {
+            let anew = kind == "slow_start" && sentence.contains("each new connection");
+            kind == "connection_per_call" || anew
+        }
+        LimitCause::Copy => matches!(kind, "cpu_limit" | "receiver_limited" | "sender_limited"),
+        LimitCause::Outage => kind == "outage",
+        LimitCause::Reordering => kind == "reordering",
+        LimitCause::FirstWindow => kind == "slow_start",
     }
 }

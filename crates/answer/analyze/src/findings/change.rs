@@ -2,11 +2,11 @@
 //! decides nothing and runs nothing.
 
 use crate::findings::kept_connection;
-use crate::findings::measured::link_outages::without_outages;
+use crate::findings::measured::link_outages::{without_losses, without_outages};
 use stackline_core::distribution::Distribution;
 use stackline_core::network::{
-    Discipline, ImpMachine, ImpSettings, Jitter, LinkQueue, LinkRate, LossModel, Network,
-    NetworkLink, NetworkSwitch,
+    Discipline, ImpMachine, ImpSettings, Jitter, LinkQueue, LinkRate, Network, NetworkLink,
+    NetworkSwitch,
 };
 use stackline_core::plan::{Measurement, Plan};
 use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, ProcedureStep};
@@ -24,13 +24,15 @@ pub enum PlanChange {
     Window(usize, u64),
     /// The queue at both ends of a link holds so many bytes.
     Queue(LinkEnds, u64),
+    /// The queue at both ends of a link holds so many bytes, and drops nothing before it is full.
+    DropTail(LinkEnds, u64),
     /// The queue at both ends of a link is `fq_codel`.
     FairQueue(LinkEnds),
     /// These links are twice as fast.
     Faster(Vec<LinkEnds>),
     /// These links are half as long.
     Nearer(Vec<LinkEnds>),
-    /// A link loses nothing in the direction from the first of these nodes to the second.
+    /// A link between these nodes loses nothing, either way.
     NoLoss(LinkEnds),
     /// A link between these nodes carries something at all times, both ways.
     NoOutage(LinkEnds),
@@ -84,6 +86,7 @@ impl PlanChange {
             | Self::Unset(..)
             | Self::Window(..)
             | Self::Queue(..)
+            | Self::DropTail(..)
             | Self::FairQueue(_)
             | Self::Packets(_)
             | Self::Reassembly(..)
@@ -144,6 +147,7 @@ impl PlanChange {
     fn to_network(&self, network: &mut Network) {
         match self {
             Self::Queue(ends, bytes) => limit_queue(network, ends, *bytes),
+            Self::DropTail(ends, bytes) => drop_tail(network, ends, *bytes),
             Self::FairQueue(ends) => give_queue(network, ends, |queue| LinkQueue {
                 discipline: fair(),
                 ..queue
@@ -158,7 +162,7 @@ impl PlanChange {
                     link.delay = Duration::from_seconds(link.delay.seconds() / 2.0);
                 }
             }),
-            Self::NoLoss(ends) => no_loss(network, ends),
+            Self::NoLoss(ends) => each_of(network, std::slice::from_ref(ends), without_losses),
             Self::InOrder(ends) => each_of(network, std::slice::from_ref(ends), in_order),
             Self::NoOutage(ends) => no_outage(network, ends),
             Self::Packets(bytes) => {
@@ -268,32 +272,6 @@ fn in_order(link: &mut NetworkLink) {
     }
 }
 
-/// A link that is the same both ways becomes two, of which one loses as before.
-fn no_loss(network: &mut Network, ends: &LinkEnds) {
-    // Lines between IMPs lose alike both ways.
-    if network.has_imps() {
-        return each_of(network, std::slice::from_ref(ends), |link| {
-            link.loss = LossModel::None
-        });
-    }
-    let mut backwards = Vec::new();
-    each_of(network, std::slice::from_ref(ends), |link| {
-        if !link.one_way {
-            let other = (ends.1.clone(), ends.0.clone());
-            backwards.push(NetworkLink {
-                ends: other,
-                one_way: true,
-                ..link.clone()
-            });
-            (link.ends, link.one_way) = (ends.clone(), true);
-        }
-        if link.ends == *ends {
-            link.loss = LossModel::None;
-        }
-    });
-    network.links.extend(backwards);
-}
-
 /// The queue at both ends of a link holds so many bytes, and the switches there have room for them.
 fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     give_queue(network, ends, |queue| LinkQueue {
@@ -304,6 +282,16 @@ fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     });
     each_switch(network, &[&ends.0, &ends.1], |switch| {
         switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(bytes));
+    });
+}
+
+/// The same, and nothing is dropped or marked before it is full.
+fn drop_tail(network: &mut Network, ends: &LinkEnds, bytes: u64) {
+    limit_queue(network, ends, bytes);
+    give_queue(network, ends, |queue| LinkQueue {
+        discipline: Discipline::DropTail,
+        ecn: false,
+        ..queue
     });
 }
 

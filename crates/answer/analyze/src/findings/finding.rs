@@ -90,9 +90,9 @@ pub struct ExpectedEffect {
     pub metric: Gauge,
     /// Parts that are compared: of several, figures and gains are geometric means over them.
     pub parts: usize,
-    /// Median without the change, in bit/s, calls a second or s.
+    /// Without the change, in bit/s, calls a second or s: of the pair of runs whose gain is the median.
     pub now: f64,
-    /// With it.
+    /// With it, in that pair.
     pub then: f64,
     /// How many times as fast, over pairs of runs of one seed: the median, the least and the greatest.
     pub times_as_fast: [f64; 3],

@@ -13,6 +13,7 @@ pub fn takes_away(finding: &Finding, change: &PlanChange) -> bool {
         PlanChange::Unset(..)
         | PlanChange::Window(..)
         | PlanChange::Queue(..)
+        | PlanChange::DropTail(..)
         | PlanChange::NoLoss(_)
         | PlanChange::NoOutage(_)
         | PlanChange::InOrder(_)

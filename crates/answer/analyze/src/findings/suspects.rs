@@ -126,7 +126,10 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
             ));
         }
     }
-    if stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay") {
+    // In a transfer one way nothing waits for the end of a message but its last.
+    let answered = part.work.is_answered();
+    if answered && stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay")
+    {
         let change = PlanChange::nodelay(part.index);
         let what = "Nagle's algorithm holds the end of messages back".to_owned();
         found.push(suspect(
@@ -163,14 +166,14 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
                 PlanChange::NoLoss(ends.clone()),
             ));
         }
-        if port.queue_drops() > 0 && port.hop.queue_bytes.is_some() {
+        if port.queue_drops() > 0 && (port.hop.queue_bytes.is_some() || port.hop.drops_early) {
             let what = format!("the queue before {name} drops packets");
             found.push(suspect(
                 measurement,
                 &queue_drop::KIND,
                 places.clone(),
                 what,
-                PlanChange::Queue(ends.clone(), ROOM),
+                PlanChange::DropTail(ends.clone(), ROOM),
             ));
         }
         if measurement.busy(port) >= USED {

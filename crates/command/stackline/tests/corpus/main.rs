@@ -2,19 +2,10 @@
 //! called healthy. All of it: `cargo bench -p stackline --bench corpus`.
 
 mod cases;
-#[path = "../../benches/truth/diagnosis.rs"]
-mod diagnosis;
-#[path = "../../benches/truth/prediction.rs"]
-mod prediction;
 mod runner;
-#[path = "../../benches/truth/runs.rs"]
-mod runs;
-#[path = "../../benches/truth/seeds.rs"]
-mod seeds;
 
 use cases::Case;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Every kind that the simulated world can plant, the first case of each, and healthy ones.
 fn quick() -> Vec<Case> {
@@ -58,39 +49,6 @@ fn runs_are_diagnosed_as_they_were_planted() {
         proved > quick.len() / 3,
         "{proved} of {} first findings name events",
         quick.len()
-    );
-}
-
-#[test]
-fn what_is_said_of_drawn_specifications_is_right_by_removal() {
-    let all = diagnosis::judge(1, 12, Instant::now() + Duration::from_secs(600));
-    let (right, wrong, failed) = all.of_the_sure();
-    assert!(
-        failed == 0 && wrong <= 1 && right >= 12,
-        "{}{}",
-        all.lines(),
-        all.table()
-    );
-}
-
-#[test]
-fn what_is_predicted_of_drawn_specifications_is_right_or_open() {
-    let judge =
-        |simulate| prediction::judge(1, 20, Instant::now() + Duration::from_secs(600), simulate);
-    let (forms, all) = (judge(false), judge(true));
-    let [right, wrong, open] = forms.counts();
-    assert!(
-        wrong == 0 && right >= 5 && right + open == 20,
-        "{}{}",
-        forms.lines(),
-        forms.table()
-    );
-    let [right, wrong, open] = all.counts();
-    assert!(
-        wrong == 0 && right >= 19 && open <= 1,
-        "{}{}",
-        all.lines(),
-        all.table()
     );
 }
 

@@ -76,6 +76,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
     let what = format!("{} packets were dropped meanwhile", rows.len());
     let finding = KIND
         .finding(context, share, SEEN, sentence)
+        .of_units()
         .because(measurement.evidence(what, &rows));
     Some(attempt(finding, outage).attempt(lost_data::ANOTHER_STACK))
 }

@@ -151,7 +151,15 @@ pub(crate) fn add_queue_advice(
         Some(holds) if holds >= needed => (MUCH_MORE * holds, "four times what it holds"),
         _ => (needed, "what the path holds in a round trip"),
     };
-    let finding = if needed > 0.0 {
+    let finding = if port.hop.drops_early {
+        let bytes = port.hop.queue_bytes.unwrap_or(0.0).max(needed) as u64;
+        let full = format!(
+            "a queue of {} before {} that drops nothing before it is full (`drop_tail`)",
+            units::format_size(bytes),
+            port.name
+        );
+        finding.attempt_by(full, PlanChange::DropTail(port.hop.ends.clone(), bytes))
+    } else if needed > 0.0 {
         let more = format!(
             "a queue of {} before {}: {why}",
             units::format_size(needed as u64),

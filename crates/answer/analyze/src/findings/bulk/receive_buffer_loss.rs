@@ -4,12 +4,14 @@
 use crate::findings::bulk::buffer_request::SocketBufferSide;
 use crate::findings::bulk::lost_data::{self, MOST};
 use crate::findings::bulk::receiver_limited;
+use crate::findings::change::PlanChange;
 use crate::findings::finding::Finding;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::measurement::FindingMeasurement;
-use crate::findings::measured::part::{MeasuredPart, PartWorkload};
+use crate::findings::measured::part::{MeasuredPart, PartWorkload, opposite_side};
 use crate::statistics::to_f64;
+use stackline_core::stack::OptionValue;
 use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
@@ -26,13 +28,6 @@ const STANDS_FOR: f64 = 0.5;
 
 fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
-    // What a reader that is away leaves in its buffer is found as that.
-    if found
-        .iter()
-        .any(|finding| finding.kind == receiver_limited::KIND.name)
-    {
-        return None;
-    }
     let (lost, sent) = lost_data::count_missing(measurement)?;
     let dropped: u64 = measurement
         .ports
@@ -65,18 +60,45 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     } else {
         format!("{lost} of {sent} units did not arrive; links and queues dropped {dropped}")
     };
+    let away = found
+        .iter()
+        .any(|finding| finding.kind == receiver_limited::KIND.name);
+    let mut words = sentence(part, missing, sent);
+    if away {
+        words += "; its reader is away";
+    }
     let finding = KIND
-        .finding(context, share, confidence, sentence(part, missing, sent))
+        .finding(context, share, confidence, words)
         .of_units()
         .because(measurement.evidence(what, &counted.rows));
-    Some(
-        finding
-            .attempt(format!(
-                "a larger receive buffer ({})",
-                SocketBufferSide::Receive.option(part, larger(part))
-            ))
+    Some(tries(finding, part, away))
+}
+
+/// A reader that comes, or reads faster; a larger buffer.
+fn tries(finding: Finding, part: &MeasuredPart<'_>, away: bool) -> Finding {
+    let finding = match part.work.sender().filter(|_| away) {
+        Some(sender) => finding.attempt_by(
+            "a reader that does less between its reads, or fewer units for it",
+            PlanChange::NoDelays(part.index, opposite_side(sender)),
+        ),
+        None => finding
             .attempt("a receiver that reads faster: a core of its own, several datagrams a call"),
-    )
+    };
+    let bytes = larger(part);
+    let larger = format!(
+        "a larger receive buffer ({})",
+        SocketBufferSide::Receive.option(part, bytes)
+    );
+    match bytes {
+        Some(bytes) => {
+            let value = OptionValue::Number(bytes);
+            finding.attempt_by(
+                larger,
+                PlanChange::Option(part.index, "receive_buffer", value),
+            )
+        }
+        None => finding.attempt(larger),
+    }
 }
 
 fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {

@@ -37,8 +37,13 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         resends.again - resends.needless,
         context.losses.basis
     );
+    let sure = if resends.beside_losses() {
+        NeedlessResends::BESIDE_LOSSES
+    } else {
+        SURE
+    };
     Some(
-        KIND.finding(context, share, SURE, sentence)
+        KIND.finding(context, share, sure, sentence)
             .because(measurement.figure(figure))
             .attempt_by(
                 format!(

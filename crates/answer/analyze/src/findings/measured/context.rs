@@ -99,7 +99,10 @@ impl<'c> FindingContext<'c> {
             outages.share,
         );
         let needless_resends = NeedlessResends::of(&measurement);
-        losses.share *= 1.0 - needless_resends.map_or(0.0, |resends| resends.part());
+        if let Some(resends) = &needless_resends {
+            losses.share *= 1.0 - resends.part();
+            losses.confidence = losses.confidence.min(NeedlessResends::BESIDE_LOSSES);
+        }
         Self {
             measurement,
             waits,

@@ -153,10 +153,27 @@ pub(crate) fn without_outages(link: &mut NetworkLink) {
         }
     }
     if let LossModel::Schedule(losses) = &mut link.loss {
+        let mut losing = losses.steps.iter().map(|(_, loss)| loss);
+        let usual = losing.find(|loss| !loses_all(loss)).cloned();
+        let mut before = usual.unwrap_or_default();
         for (_, loss) in &mut losses.steps {
             if loses_all(loss) {
-                *loss = LossModel::None;
+                *loss = before.clone();
             }
+            before = loss.clone();
         }
+    }
+}
+
+/// The link without what it loses, but for times in which it loses everything.
+pub(crate) fn without_losses(link: &mut NetworkLink) {
+    match &mut link.loss {
+        LossModel::Schedule(losses) => {
+            let steps = losses.steps.iter_mut().map(|(_, loss)| loss);
+            steps
+                .filter(|loss| !loses_all(loss))
+                .for_each(|loss| *loss = LossModel::None);
+        }
+        loss => *loss = LossModel::None,
     }
 }

@@ -24,6 +24,9 @@ const LEAST: (u64, f64) = (3, 0.2);
 const LOSS_WEIGHS: f64 = 20.0;
 
 impl NeedlessResends {
+    /// How sure either is at most beside the other: what each costs is estimated.
+    pub(crate) const BESIDE_LOSSES: f64 = 0.6;
+
     /// Of a measurement; `None` where no link of its ways lets packets overtake one another, or nothing was resent for that.
     pub(crate) fn of(measurement: &FindingMeasurement<'_>) -> Option<Self> {
         let crossed = || {
@@ -55,6 +58,11 @@ impl NeedlessResends {
         };
         let many = to_f64(resends.needless) >= LEAST.1 * to_f64(again);
         (resends.needless >= LEAST.0 && many).then_some(resends)
+    }
+
+    /// Whether others were sent again because they were lost: what either costs is estimated then.
+    pub(crate) const fn beside_losses(&self) -> bool {
+        self.again > self.needless
     }
 
     /// The part that they have in what is attributed to losses, 0 to 1.

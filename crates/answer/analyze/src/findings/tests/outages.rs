@@ -132,3 +132,33 @@ fn without_its_outage_a_link_has_the_rate_before_it() {
     assert!(rates.steps.iter().all(|(_, rate)| *rate > 0.0), "{rates:?}");
     assert_eq!(change.applied(&changed, 0), None);
 }
+
+/// A link that loses now and then, and everything for a time, has two causes, and each change takes one of them away.
+#[test]
+fn losses_and_an_outage_of_one_link_are_taken_away_one_by_one() {
+    let given = used(0.5).with(|given| {
+        loses_all(given, 1.0, 6.0);
+        if let LossModel::Schedule(losses) = &mut narrow(given).loss {
+            losses.steps[0].1 = LossModel::Independent(0.01);
+            losses.steps[2].1 = LossModel::Independent(0.02);
+        }
+    });
+    let left = |change: PlanChange| {
+        let mut changed = change.applied(&given.plan, 0).unwrap();
+        let mut links = changed.networks[0].links.drain(..);
+        match links.find(|link| link.ends.1 == "b").unwrap().loss {
+            LossModel::Schedule(losses) => losses.steps.into_iter().map(|(_, loss)| loss),
+            other => panic!("{other:?}"),
+        }
+        .collect::<Vec<_>>()
+    };
+    let ends = || ("s".to_owned(), "b".to_owned());
+    let (some, more) = (LossModel::Independent(0.01), LossModel::Independent(0.02));
+    let all = LossModel::Independent(1.0);
+    assert_eq!(
+        left(PlanChange::NoOutage(ends())),
+        [some.clone(), some, more]
+    );
+    let none = LossModel::None;
+    assert_eq!(left(PlanChange::NoLoss(ends())), [none.clone(), all, none]);
+}

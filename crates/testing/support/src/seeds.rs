@@ -1,22 +1,22 @@
 //! Something done for each of many seeds, by as many threads as there are cores.
 
-use crate::runs::Place;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// What came of each seed from `from` on, in order, until one of the limits is reached.
-pub(crate) fn each<T: Send>(
+/// What came of each seed from `from` on, in order, until one of the limits is reached. Each thread has a place of its own.
+pub fn for_each_seed<P, T: Send>(
     from: u64,
     count: u64,
     until: Instant,
-    one: impl Fn(&Place, u64) -> Result<T, String> + Sync,
+    place: impl Fn() -> P + Sync,
+    one: impl Fn(&P, u64) -> Result<T, String> + Sync,
 ) -> Vec<(u64, Result<T, String>)> {
     let next = AtomicU64::new(0);
     let all: Mutex<Vec<(u64, Result<T, String>)>> = Mutex::default();
     let work = || {
-        let place = Place::new();
+        let place = place();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count || Instant::now() > until {

@@ -2,8 +2,8 @@
 //! often a factor that does nothing is alleged, how often the first of the ranking is the first.
 
 use crate::runs::Place;
-use crate::seeds;
 use serde_json::Value;
+use stackline_testing::seeds::for_each_seed;
 use stackline_truth::Scenario;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ pub(crate) struct All(Vec<(u64, Result<Judged, String>)>);
 
 /// Judges the specifications of seeds from `from` on, until one of the limits is reached.
 pub(crate) fn judge(from: u64, count: u64, until: Instant) -> All {
-    All(seeds::each(from, count, until, one))
+    All(for_each_seed(from, count, until, Place::new, one))
 }
 
 fn one(place: &Place, seed: u64) -> Result<Judged, String> {
@@ -95,7 +95,7 @@ pub(crate) fn limits(from: u64, count: u64, until: Instant) -> String {
         };
         Ok(limits.iter().filter_map(of).collect::<Vec<_>>())
     };
-    let all = seeds::each(from, count, until, one);
+    let all = for_each_seed(from, count, until, Place::new, one);
     let limits: Vec<(f64, Option<f64>)> = all
         .iter()
         .filter_map(|(_, made)| made.as_ref().ok())

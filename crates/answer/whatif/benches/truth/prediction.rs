@@ -1,7 +1,7 @@
 //! Predictions of random specifications beside their simulated runs.
 
-use crate::runs::{Asked, Place};
-use crate::seeds;
+use crate::asked::Asked;
+use stackline_testing::seeds::for_each_seed;
 use stackline_verdicts::Question;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ const NEAR: f64 = 0.1;
 
 /// What became of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Verdict {
+enum PredictionVerdict {
     /// Near to the median of the runs.
     Right,
     /// Further off, and the median within what was printed.
@@ -57,13 +57,12 @@ impl HeldRuns {
 }
 
 /// All that were asked, by seed.
-pub(crate) struct All(Vec<(u64, Result<Asked, String>)>);
+pub(crate) struct JudgedPredictions(Vec<(u64, Result<Asked, String>)>);
 
 /// Predicts the specifications of seeds from `from` on, until one of the limits is reached.
-pub(crate) fn judge(from: u64, count: u64, until: Instant, simulate: bool) -> All {
-    All(seeds::each(from, count, until, |place: &Place, seed| {
-        place.predicted(&Question::draw(seed), simulate)
-    }))
+pub(crate) fn judge(from: u64, count: u64, until: Instant, simulate: bool) -> JudgedPredictions {
+    let ask = |(): &(), seed| Asked::of(&Question::draw(seed), simulate);
+    JudgedPredictions(for_each_seed(from, count, until, || (), ask))
 }
 
 impl Asked {
@@ -77,15 +76,15 @@ impl Asked {
         matches!(self.interval[..], [least, greatest] if least <= figure * (1.0 + 1e-9) && figure <= greatest * (1.0 + 1e-9))
     }
 
-    fn verdict(&self) -> Option<Verdict> {
+    fn verdict(&self) -> Option<PredictionVerdict> {
         let Some(predicted) = self.predicted else {
-            return Some(Verdict::Open);
+            return Some(PredictionVerdict::Open);
         };
         let median = self.median().filter(|median| *median > 0.0)?;
         Some(match predicted / median {
-            ratio if (ratio - 1.0).abs() <= NEAR => Verdict::Right,
-            _ if self.holds(median) => Verdict::Within,
-            _ => Verdict::Miss,
+            ratio if (ratio - 1.0).abs() <= NEAR => PredictionVerdict::Right,
+            _ if self.holds(median) => PredictionVerdict::Within,
+            _ => PredictionVerdict::Miss,
         })
     }
 
@@ -111,7 +110,7 @@ impl Asked {
     }
 }
 
-impl All {
+impl JudgedPredictions {
     /// A line for each.
     pub(crate) fn lines(&self) -> String {
         let mut out = String::new();
@@ -174,7 +173,7 @@ impl All {
 
     /// How many figures are right or within their interval, how many are not, and how many specifications have none.
     pub(crate) fn counts(&self) -> [usize; 3] {
-        let of = |wanted: &[Verdict]| {
+        let of = |wanted: &[PredictionVerdict]| {
             self.asked()
                 .filter(|(_, asked)| {
                     asked
@@ -184,9 +183,9 @@ impl All {
                 .count()
         };
         [
-            of(&[Verdict::Right, Verdict::Within]),
-            of(&[Verdict::Miss]),
-            of(&[Verdict::Open]),
+            of(&[PredictionVerdict::Right, PredictionVerdict::Within]),
+            of(&[PredictionVerdict::Miss]),
+            of(&[PredictionVerdict::Open]),
         ]
     }
 
