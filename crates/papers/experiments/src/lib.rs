@@ -30,6 +30,7 @@ mod tests {
         let settings = ReproductionSettings {
             seed: 1,
             transfers: 100,
+            most_seeds: Some(1),
             precision: 1.0,
             measured: None,
             only: None,

@@ -54,7 +54,9 @@ pub(super) fn figure_2() -> Sheet {
                 .collect(),
         );
     }
-    sheet.note(nothing_printed(LOST))
+    sheet.note(nothing_printed(
+        "the curves are lost; these are points of the model",
+    ))
 }
 
 /// Packets of a message, and of its answer.

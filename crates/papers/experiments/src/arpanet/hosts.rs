@@ -12,9 +12,9 @@ const CALLS: [(f64, f64, f64); 2] = [(36.0, 12.0, 16.3), (8.0, 8.0, 26.0)];
 /// Why the model of a call is off in Table 6A.
 fn why_of_call(bits: f64) -> &'static str {
     if bits < 36.0 {
-        "by the printed rates a bit takes 30 us in calls of less than a message and 21 in longer ones; the model has one figure"
+        "in print a bit takes 30 us in calls below a message, 21 above; the model has one figure"
     } else {
-        "the printed rate falls from 50 to 100 bytes, which no fixed cost of a call does"
+        "print falls from 50 to 100 bytes: no fixed cost of a call does that"
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn netspd() -> Sheet {
         let model_4 = (4.0 * 8.064 / trip).min(8.064 / slower_s).min(line);
         for (links, printed, model) in [(1, one, 8.064 / trip), (4, four, model_4)] {
             let value = PrintedValue::new(PrintedFigure::Range(printed.0, printed.1), model, 1)
-                .because("not known; the report names other traffic on long paths (2.2.1.3)");
+                .because("not known; on long paths the report names other traffic");
             let what = [*hops, links].map(|value| SheetCell::Number(f64::from(value), 0));
             sheet.rows.push(value.row(what));
         }

@@ -223,7 +223,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
         ("3 in a row", &[3]),
         ("rows of 2 and of 3", &[2, 3]),
     ];
-    let why = "not known; nothing is drawn here, so sources may keep in step";
+    let why = "not known; nothing is drawn, so sources may keep in step";
     for (case, rows) in cases {
         for rates in rows_of_sources(rows, seed) {
             let printed = SHARED / rates.len() as f64;

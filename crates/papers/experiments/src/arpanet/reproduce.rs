@@ -75,6 +75,7 @@ mod tests {
         let settings = ReproductionSettings {
             seed: 1,
             transfers: 1,
+            most_seeds: None,
             precision: 0.1,
             measured: None,
             only: Some(only),

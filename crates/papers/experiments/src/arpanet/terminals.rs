@@ -48,7 +48,7 @@ fn why(off_cells: &[u32]) -> Option<&'static str> {
     off_cells
         .iter()
         .all(|apart| *apart <= GRID)
-        .then_some("printed sizes are about 4 characters apart; these are off by no more")
+        .then_some("printed sizes are about 4 apart; none here is off by more")
 }
 
 fn formula(baud: f64, hop: usize) -> Option<u32> {
@@ -107,7 +107,7 @@ pub(super) fn table() -> Sheet {
         .note(format!("{within} of {numbers} numbers within the larger of 4 characters and 10 %. The others: {}.", wrong.join("; ")))
         .note(
             "The report prints no formula (it names another paper). This one is reconstructed: 100 ms in the host, 72 bits of leaders, \
-             packets stored at each hop, an allocate of 232 bits, 40 kbit/s. The printed sizes lie on a grid of about 4 characters.",
+             packets stored at each hop, an allocate of 232 bits, 40 kbit/s. Off is the largest of a row.",
         )
 }
 

@@ -41,6 +41,15 @@ fn not_limited(hosts: &[&str]) -> Result<MagicCase> {
     })
 }
 
+/// One server whose receiver keeps up, and a viewer that asks for more than it sends.
+fn asked_for_more(window_kib: u32) -> Result<MagicCase> {
+    Ok(MagicCase {
+        demand: pan(2.0 * BUSY),
+        window_kib,
+        ..not_limited(&["ss20"])?
+    })
+}
+
 /// Why one server does not send three times what its receiver took.
 const NOT_THRICE: &str = "its window is not printed; one of 64 KiB limits here";
 
@@ -54,7 +63,8 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     let thrice = Some((PrintedFigure::Figure(3.0 * RECEIVER), Some(NOT_THRICE)));
     let cases = [
         ("one, receiver 39 Mbit/s", receiver_limited()?, given),
-        ("one, receiver not limited", not_limited(&["ss20"])?, thrice),
+        ("one, receiver not limited", asked_for_more(64)?, thrice),
+        ("the same, a window of 256 KiB", asked_for_more(256)?, None),
         ("one, one disk", disk_limited()?, None),
         ("two, receiver 39 Mbit/s each", two, None),
         (

@@ -63,7 +63,7 @@ pub(super) fn sheet() -> Sheet {
         let file = PrintedValue::new(picture.file, memory, 0)
             .because("kept calls take 20 bytes, those of the printed size 14");
         let picture_bits = PrintedValue::new(picture.bits, bits, 0)
-            .because("34,000 bytes are 522 pixels square, and the text says about 400");
+            .because("34,000 bytes are 522 pixels square, in the text about 400");
         for (value, compared) in [("display file", file), ("bits", picture_bits)] {
             sheet.rows.push(compared.row([
                 SheetCell::text(picture.name),

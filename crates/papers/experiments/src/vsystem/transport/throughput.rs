@@ -194,7 +194,7 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
         row_of_value(
             "% slower with it",
             &PrintedValue::new(1.0, slower(usual, single), 1)
-                .because("the 52 bytes of an acknowledgement cost as much a byte as data here"),
+                .because("a byte of an acknowledgement costs as much as one of data here"),
             Is::Predicts,
         ),
     ]
