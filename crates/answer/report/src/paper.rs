@@ -65,6 +65,10 @@ pub struct PaperRow {
     pub simulated: Option<SimulatedTransfers>,
     /// On this machine.
     pub measured: Option<MeasuredTransfers>,
+    /// By how many percent the simulation is off what is printed, or the formula where nothing is simulated.
+    pub off_percent: Option<f64>,
+    /// Why, where that is much.
+    pub why: Option<String>,
 }
 
 /// A figure of the paper.
@@ -147,7 +151,7 @@ impl PaperColumn {
     }
 }
 
-const COLUMNS: [PaperColumn; 10] = [
+const COLUMNS: [PaperColumn; 12] = [
     PaperColumn::left("", "", |row, _| Some(row.subject.clone())),
     PaperColumn::right("packets", "", |row, _| row.packets.map(|n| n.to_string())),
     PaperColumn::right("loss", "", |row, _| row.loss.map(|p| format!("{p:e}"))),
@@ -189,6 +193,12 @@ const COLUMNS: [PaperColumn; 10] = [
     PaperColumn::right("here", "median on this machine today", |row, _| {
         row.measured.map(|s| units::format_time(s.median))
     }),
+    PaperColumn::right(
+        "off %",
+        "the simulation of what is printed, or the formula where nothing is simulated",
+        |row, _| row.off_percent.map(|off| format!("{off:.1}")),
+    ),
+    PaperColumn::left("why", "", |row, _| row.why.clone()),
 ];
 
 impl PaperFigure {
@@ -350,6 +360,8 @@ fn row(row: &PaperRow) -> Value {
         "simulated_transfers": row.simulated.map(|s| s.transfers),
         "apart": row.apart(),
         "measured": row.measured,
+        "off_percent": row.off_percent,
+        "why": row.why,
     })
 }
 

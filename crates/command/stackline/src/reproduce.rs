@@ -87,6 +87,7 @@ fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
     let made = (paper.reproduce)(&ReproductionSettings {
         seed: flags.seed,
         transfers: flags.transfers,
+        most_seeds: None,
         precision: flags.precision / 100.0,
         measured,
         only: flags.only.as_deref(),

@@ -60,6 +60,8 @@ pub struct ReproductionSettings<'a> {
     pub seed: u64,
     /// Least transfers of each simulation that hangs on chance.
     pub transfers: u64,
+    /// Most seeds of an experiment that is made with several; nothing: as many as it has.
+    pub most_seeds: Option<u64>,
     /// The largest standard error of a standard deviation, as a share of it.
     pub precision: f64,
     /// What [`PaperExperiment::measure`] printed in a process of its own, or why it did not; nothing where it was not started.

@@ -4,37 +4,93 @@
 use stackline_report::sheet::{Sheet, SheetCell, SheetColumn};
 
 /// From this difference on a reason stands beside it, percent.
-const NEEDS_REASON: f64 = 10.0;
+pub(crate) const DIFFERENCE_NEEDS_REASON: f64 = 10.0;
 /// What stands there where nobody knows.
 const NOT_KNOWN: &str = "not known";
+/// How the note of a table begins that has nothing printed.
+const NOTHING: &str = "Nothing printed is compared";
 
 /// The columns, behind those of the values themselves.
-pub(crate) const COLUMNS: [(&str, &str); 2] = [("off_percent", "off %"), ("why", "why")];
+const COLUMNS: [(&str, &str); 2] = [("off_percent", "off %"), ("why", "why")];
+/// The columns before them, of tables with a value in each row.
+const VALUES: [(&str, &str); 2] = [("printed", "printed"), ("here", "here")];
 
-/// By how much a value is off what is printed, percent.
-pub(crate) fn off_percent(printed: f64, here: f64) -> f64 {
-    100.0 * (here / printed - 1.0)
+/// A figure as a paper prints it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PrintedFigure {
+    Nothing,
+    Figure(f64),
+    Range(f64, f64),
+    AtLeast(f64),
+    UpTo(f64),
 }
 
-/// The cells of those columns; `printed` is absent where the paper has no number there.
-pub(crate) fn cells(printed: Option<f64>, here: f64, why: Option<&str>) -> [SheetCell; 2] {
-    let Some(printed) = printed.filter(|printed| *printed != 0.0) else {
+impl From<f64> for PrintedFigure {
+    fn from(value: f64) -> Self {
+        Self::Figure(value)
+    }
+}
+
+impl PrintedFigure {
+    /// As it stands in a table.
+    pub(crate) fn cell(self) -> SheetCell {
+        match self {
+            Self::Nothing => SheetCell::Absent,
+            Self::Figure(value) => SheetCell::text(format!("{value}")),
+            Self::Range(least, most) => SheetCell::text(format!("{least} to {most}")),
+            Self::AtLeast(least) => SheetCell::text(format!(">= {least}")),
+            Self::UpTo(most) => SheetCell::text(format!("<= {most}")),
+        }
+    }
+
+    /// By how much a figure is off, %: of the nearest that is printed.
+    pub(crate) fn off_percent(self, here: f64) -> Option<f64> {
+        let nearest = match self {
+            Self::Nothing => return None,
+            Self::Figure(value) => value,
+            Self::Range(least, most) => here.clamp(least, most),
+            Self::AtLeast(least) => here.max(least),
+            Self::UpTo(most) => here.min(most),
+        };
+        let off = 100.0 * (here / nearest - 1.0);
+        off.is_finite()
+            .then_some(if off.abs() < 0.05 { 0.0 } else { off })
+    }
+}
+
+/// The cells of those columns.
+pub(crate) fn cells(
+    printed: impl Into<PrintedFigure>,
+    here: f64,
+    why: Option<&str>,
+) -> [SheetCell; 2] {
+    cells_of_difference(printed.into().off_percent(here), why)
+}
+
+/// The same of a difference that is known; of several in a row, the largest.
+pub(crate) fn cells_of_difference(off_percent: Option<f64>, why: Option<&str>) -> [SheetCell; 2] {
+    let Some(off) = off_percent else {
         return [SheetCell::Absent, SheetCell::text("")];
     };
-    let off = off_percent(printed, here);
-    let reason = match why {
-        _ if off.abs() <= NEEDS_REASON => "",
-        Some(why) => why,
-        None => NOT_KNOWN,
-    };
-    [SheetCell::Number(off, 0), SheetCell::text(reason)]
+    [
+        SheetCell::Number(off, usize::from(off != 0.0)),
+        SheetCell::text(reason(off, why).unwrap_or_default()),
+    ]
+}
+
+/// The reason of a difference that needs one.
+pub(crate) fn reason(off_percent: f64, why: Option<&str>) -> Option<&str> {
+    (off_percent.abs() > DIFFERENCE_NEEDS_REASON).then(|| why.unwrap_or(NOT_KNOWN))
+}
+
+/// The largest of some differences, whichever its sign.
+pub(crate) fn largest(differences: impl Iterator<Item = f64>) -> Option<f64> {
+    differences.max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
 /// One value that the paper prints.
 pub(crate) struct PrintedValue {
-    /// What it is, with its unit.
-    pub(crate) what: &'static str,
-    pub(crate) printed: f64,
+    pub(crate) printed: PrintedFigure,
     pub(crate) here: f64,
     /// Digits behind the point.
     pub(crate) digits: usize,
@@ -42,27 +98,40 @@ pub(crate) struct PrintedValue {
     pub(crate) why: Option<&'static str>,
 }
 
-/// A table of values one below the other.
-pub(crate) fn sheet(name: &str, title: &str, values: &[PrintedValue]) -> Sheet {
-    let mut sheet = Sheet::new(
-        name,
-        title,
-        &[("value", "value"), ("printed", "printed"), ("here", "here")],
-    );
+impl PrintedValue {
+    /// Of which nothing is known that would explain a difference.
+    pub(crate) fn new(printed: impl Into<PrintedFigure>, here: f64, digits: usize) -> Self {
+        Self {
+            printed: printed.into(),
+            here,
+            digits,
+            why: None,
+        }
+    }
+
+    /// Why it is off.
+    pub(crate) fn because(mut self, why: &'static str) -> Self {
+        self.why = Some(why);
+        self
+    }
+
+    /// Its row, behind cells that say what it is.
+    pub(crate) fn row(&self, what: impl IntoIterator<Item = SheetCell>) -> Vec<SheetCell> {
+        let here = if self.here.is_finite() {
+            SheetCell::Number(self.here, self.digits)
+        } else {
+            SheetCell::Absent
+        };
+        let own = what.into_iter().chain([self.printed.cell(), here]);
+        own.chain(cells(self.printed, self.here, self.why))
+            .collect()
+    }
+}
+
+/// A table with a value in each row, behind columns that say what it is.
+pub(crate) fn sheet(name: &str, title: &str, what: &[(&'static str, &str)]) -> Sheet {
+    let mut sheet = Sheet::new(name, title, &[what, &VALUES].concat());
     sheet.columns.extend(columns());
-    sheet.rows = values
-        .iter()
-        .map(|value| {
-            let number = |figure| SheetCell::Number(figure, value.digits);
-            let own = [
-                SheetCell::text(value.what),
-                number(value.printed),
-                number(value.here),
-            ];
-            let compared = cells(Some(value.printed), value.here, value.why);
-            own.into_iter().chain(compared).collect()
-        })
-        .collect();
     sheet
 }
 
@@ -74,20 +143,39 @@ pub(crate) fn columns() -> impl Iterator<Item = SheetColumn> {
     })
 }
 
-/// Whether each row of a sheet that has a difference above a tenth has a reason beside it, and whether it has the columns at all.
+/// The note of a table that has nothing printed: what stands in place of these columns.
+pub(crate) fn nothing_printed(why: &str) -> String {
+    format!("{NOTHING}: {why}.")
+}
+
+/// What a table lacks: the columns, or a difference or a reason in one of its rows.
 #[cfg(test)]
-pub(crate) fn has_reasons(sheet: &Sheet) -> bool {
+pub(crate) fn lacks(sheet: &Sheet) -> Option<String> {
     let place = |key: &str| sheet.columns.iter().position(|column| column.key == key);
     let (Some(off), Some(why)) = (place("off_percent"), place("why")) else {
-        return false;
+        let excused =
+            place("printed").is_none() && sheet.notes.iter().any(|note| note.starts_with(NOTHING));
+        return (!excused).then(|| "columns".into());
     };
-    sheet.rows.iter().all(|row| match (&row[off], &row[why]) {
+    let has_printed = |row: &[SheetCell]| {
+        place("printed").is_none_or(|at| match &row[at] {
+            SheetCell::Absent => false,
+            SheetCell::Text(words) => !["", "-", "lost"].contains(&words.as_str()),
+            SheetCell::Number(value, _) => *value != 0.0,
+        })
+    };
+    let incomplete = |row: &&Vec<SheetCell>| match (&row[off], &row[why]) {
         (SheetCell::Number(off, _), SheetCell::Text(why)) => {
-            off.abs() <= NEEDS_REASON || !why.is_empty()
+            off.abs() > DIFFERENCE_NEEDS_REASON && why.is_empty()
         }
-        (SheetCell::Absent, _) => true,
-        _ => false,
-    })
+        (SheetCell::Absent, _) => has_printed(row),
+        _ => true,
+    };
+    sheet
+        .rows
+        .iter()
+        .find(incomplete)
+        .map(|row| format!("{row:?}"))
 }
 
 #[cfg(test)]
@@ -96,32 +184,46 @@ mod tests {
 
     #[test]
     fn what_is_off_by_more_than_a_tenth_has_a_reason() {
-        let why = |printed, here, why| match &cells(Some(printed), here, why)[1] {
+        let why = |here, why| match &cells(100.0, here, why)[1] {
             SheetCell::Text(words) => words.clone(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(why(100.0, 109.0, Some("noise")), "", "near enough");
-        assert_eq!(why(100.0, 111.0, Some("noise")), "noise");
-        assert_eq!(why(100.0, 111.0, None), NOT_KNOWN);
-        assert_eq!(why(100.0, 80.0, None), NOT_KNOWN);
-        assert_eq!(cells(None, 80.0, None)[0], SheetCell::Absent);
+        assert_eq!(why(109.0, Some("noise")), "", "near enough");
+        assert_eq!(why(111.0, Some("noise")), "noise");
+        assert_eq!(why(111.0, None), NOT_KNOWN);
+        assert_eq!(why(80.0, None), NOT_KNOWN);
+        assert_eq!(
+            cells(PrintedFigure::Nothing, 80.0, None)[0],
+            SheetCell::Absent
+        );
+        assert_eq!(largest([3.0, -7.0, 5.0].into_iter()), Some(-7.0));
     }
 
     #[test]
-    fn a_table_has_its_columns() {
-        let value = PrintedValue {
-            what: "sum, Mbit/s",
-            printed: 8.4,
-            here: 12.6,
-            digits: 1,
-            why: None,
-        };
-        let sheet = sheet("T", "t", &[value]);
-        assert!(has_reasons(&sheet));
+    fn a_figure_inside_what_is_printed_is_not_off() {
+        let off = |printed: PrintedFigure, here| printed.off_percent(here).map(f64::round);
+        assert_eq!(off(PrintedFigure::Range(15.0, 20.0), 16.0), Some(0.0));
+        assert_eq!(off(PrintedFigure::AtLeast(2.0), 3.0), Some(0.0));
+        assert_eq!(off(PrintedFigure::UpTo(10.0), 12.0), Some(20.0));
+        assert_eq!(off(PrintedFigure::Range(15.0, 20.0), 12.0), Some(-20.0));
+        assert_eq!(off(PrintedFigure::Nothing, 1.0), None);
+    }
+
+    #[test]
+    fn a_table_without_its_columns_lacks_them_unless_it_says_that_nothing_is_printed() {
+        let value = PrintedValue::new(8.4, 12.6, 1);
+        let mut made = sheet("T", "t", &[("value", "value")]);
+        made.rows = vec![value.row([SheetCell::text("sum, Mbit/s")])];
+        assert_eq!(lacks(&made), None);
+        made.rows[0][4] = SheetCell::text("");
+        assert!(lacks(&made).is_some(), "a reason is missing");
+        made.rows[0][3] = SheetCell::Absent;
+        assert!(lacks(&made).is_some(), "a difference is missing");
+        let bare = Sheet::new("T", "t", &[("a", "a")]);
+        assert!(lacks(&bare).is_some());
         assert_eq!(
-            sheet.rows[0][3],
-            SheetCell::Number(off_percent(8.4, 12.6), 0)
+            lacks(&bare.note(nothing_printed("its curve is lost"))),
+            None
         );
-        assert!(!has_reasons(&Sheet::new("T", "t", &[("a", "a")])));
     }
 }

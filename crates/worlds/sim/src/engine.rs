@@ -270,12 +270,20 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         );
         let rooms = [self.room(&there), self.room(&back)];
         let marks = self.scene.network.marks();
+        let copies = nodes.map(|node| {
+            let host = self.scene.network.hosts.get(node.0 as usize);
+            host.is_some_and(|host| {
+                host.interface.copy_per_packet > Duration::ZERO
+                    || host.interface.copy_ns_per_byte > 0.0
+            })
+        });
         Ok(SimPairRoute {
             pair,
             nodes,
             endpoints,
             mtu: there.mtu.min(back.mtu),
             rooms,
+            copies,
             marks,
         })
     }

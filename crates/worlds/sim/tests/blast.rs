@@ -117,7 +117,7 @@ fn hosts_that_copy_take_the_papers_times() {
             64.0 * (c + t) + c + 2.0 * ca + ta,
         ),
     ] {
-        // What waits in the interface counts as on its way: the interval is as long as all of it.
+        // The paper's conditions: an interval longer than all of it.
         let stack = stack
             .replace("(", "(packet = 964, interval = 1 s, ")
             .replace("saw", "saw(packet = 964)");
@@ -143,6 +143,25 @@ fn hosts_that_copy_take_the_papers_times() {
             }
         }
     }
+}
+
+#[test]
+fn an_adaptive_interval_begins_when_the_host_has_copied_a_packet() {
+    let put = |options: &str| {
+        let outcome = run(&format!(
+            "{SUN}1 from a to b bulk_put 964*64 over blast(full, size = 64 KiB, packet = 964{options}) across wan;"
+        ));
+        let record = outcome.records[0].clone();
+        let again = record
+            .initiator
+            .transport
+            .map_or(0, |(_, stop)| stop.retransmits);
+        (record.elapsed_ns as f64 / 1e9, again)
+    };
+    let (fixed, adaptive) = (put(", interval = 1 s"), put(""));
+    // The first round trip was an answer's, whose copies are short: a few packets leave again before the blast is answered, and not all 64.
+    assert!(fixed.1 == 0 && adaptive.1 <= 6, "{adaptive:?}");
+    close(adaptive.0, fixed.0, 0.1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Section 2.1.2 and what follows from it, as numbers: what a line carries, how long it holds a packet, buffers, paths together.
 
+use crate::printed_and_here::{self, PrintedFigure, nothing_printed};
 use stackline_model::arpanet_messages::{
     Acknowledgement, MessageHop, MessageShape, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE,
     in_flight, of_paths, useful,
@@ -23,6 +24,16 @@ const LINES: [(f64, f64); 7] = [
     (50.0, SATELLITE_MILES),
 ];
 
+/// What the report says that a line carries, kbit/s.
+fn printed_useful(kbit_s: f64, miles: f64) -> PrintedFigure {
+    match kbit_s {
+        _ if miles > 20_000.0 => PrintedFigure::Nothing,
+        50.0 => PrintedFigure::Figure(40.0),
+        230.4 => PrintedFigure::Figure(191.0),
+        _ => PrintedFigure::Nothing,
+    }
+}
+
 /// Each line's acknowledgement in its seven parts, and what is needed for full use.
 pub(super) fn lines() -> Sheet {
     let mut sheet = Sheet::new(
@@ -41,8 +52,10 @@ pub(super) fn lines() -> Sheet {
             ("total_ms", "total"),
             ("buffers", "held"),
             ("buffers_mixed", "held, mixed"),
+            ("printed", "printed carries"),
         ],
     );
+    sheet.columns.extend(printed_and_here::columns());
     let processing = CYCLES * ImpHardware::H516.cycle_ns as f64 / 1e9;
     for (kbit_s, miles) in LINES {
         let (bit_s, delay_s) = (1e3 * kbit_s, miles * SECONDS_A_MILE);
@@ -66,6 +79,9 @@ pub(super) fn lines() -> Sheet {
         row.extend(parts.map(ms));
         row.push(SheetCell::Number(time.buffers(bit_s, PACKET_BITS), 1));
         row.push(SheetCell::Number(mixed.buffers(bit_s, MIXED_BITS), 1));
+        let printed = printed_useful(kbit_s, miles);
+        row.push(printed.cell());
+        row.extend(printed_and_here::cells(printed, useful(bit_s) / 1e3, None));
         sheet.rows.push(row);
     }
     sheet
@@ -108,7 +124,9 @@ pub(super) fn paths() -> Sheet {
             ),
         ]);
     }
-    sheet.note("50 kbit/s, 100 miles a line. The sum is what is needed; a window of 4 is the most that there is.")
+    sheet
+        .note(nothing_printed("the report says that paths add up, and has no numbers"))
+        .note("50 kbit/s, 100 miles a line. The sum is what is needed; a window of 4 is the most that there is.")
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Figures 1 and 2, whose curves the source lost: drawn from the model, and labelled so.
 
+use crate::printed_and_here::{self, PrintedValue, nothing_printed};
 use stackline_model::arpanet_messages::{
     Acknowledgement, PACKET_BITS, PACKET_DATA_BITS, SECONDS_A_MILE,
 };
 use stackline_proto::papers::imp::ImpHardware;
 use stackline_proto::papers::imp::packet::FULL_MESSAGE_BITS;
 use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Cycles of a packet, in and out (2.1.1).
 const CYCLES: f64 = PACKET_BITS;
@@ -15,6 +17,46 @@ const LOST: &str = "the report's own curves are lost: drawn from the model of it
 /// Both, by file name.
 pub(super) fn charts() -> Vec<(&'static str, Chart)> {
     vec![("figure-1.svg", throughput()), ("figure-2.svg", buffers())]
+}
+
+/// What the text says of Figure 1.
+pub(super) fn figure_1() -> Sheet {
+    let full = f64::from(FULL_MESSAGE_BITS);
+    let mut sheet = printed_and_here::sheet(
+        "Figure 1",
+        "throughput of an IMP whose processor is busy: what the text says, and by its model here",
+        &[("value", "value")],
+    );
+    let value = PrintedValue::new(1000.0, through(ImpHardware::H516, full, false), 0);
+    let what = SheetCell::text("a 516, full messages, kbit/s on its lines (twenty of 50)");
+    sheet.rows = vec![value.row([what])];
+    sheet.note(format!("The curves are `figure-1.svg`; {LOST}."))
+}
+
+/// Packets held for full use of lines of some lengths: points of Figure 2.
+pub(super) fn figure_2() -> Sheet {
+    let mut sheet = Sheet::new(
+        "Figure 2",
+        "packet buffers for full use of a line, full packets, by its length",
+        &[
+            ("miles", "miles"),
+            ("held_50", "50 kbit/s"),
+            ("held_230", "230.4 kbit/s"),
+        ],
+    );
+    for miles in [10.0, 100.0, 1000.0, 3000.0] {
+        let held =
+            [50e3, 230.4e3].map(|bit_s| SheetCell::Number(held(bit_s, miles, PACKET_BITS), 1));
+        sheet.rows.push(
+            [SheetCell::Number(miles, 0)]
+                .into_iter()
+                .chain(held)
+                .collect(),
+        );
+    }
+    sheet.note(nothing_printed(
+        "the curves are lost; these are points of the model",
+    ))
 }
 
 /// Packets of a message, and of its answer.
@@ -71,6 +113,12 @@ fn throughput() -> Chart {
     }
 }
 
+/// Packets that an end holds where a line is fully used.
+fn held(bit_s: f64, miles: f64, bits: f64) -> f64 {
+    let processing = CYCLES * ImpHardware::H516.cycle_ns as f64 / 2e9;
+    Acknowledgement::over(bit_s, miles * SECONDS_A_MILE, bits, processing).buffers(bit_s, bits)
+}
+
 fn buffers() -> Chart {
     let miles: Vec<f64> = (0..=200).map(|at| f64::from(at) * 15.0).collect();
     // Of three packets two are short, or none is.
@@ -81,11 +129,7 @@ fn buffers() -> Chart {
     let mut curves = Vec::new();
     for (rate, bit_s) in [("50 kbit/s", 50e3), ("230.4 kbit/s", 230.4e3)] {
         for (mix, bits) in mixes {
-            let needed = |miles: &f64| {
-                let processing = CYCLES * ImpHardware::H516.cycle_ns as f64 / 2e9;
-                let time = Acknowledgement::over(bit_s, miles * SECONDS_A_MILE, bits, processing);
-                (*miles, time.buffers(bit_s, bits))
-            };
+            let needed = |miles: &f64| (*miles, held(bit_s, *miles, bits));
             let line = miles.iter().map(needed).collect();
             curves.push(ChartCurve {
                 name: format!("{rate}, {mix}"),

@@ -7,6 +7,7 @@ use super::network_setup::{
 };
 use super::printed::{HOPS, LAND, Row1, SATELLITE};
 use crate::parallel;
+use crate::printed_and_here::{self, PrintedFigure, nothing_printed};
 use stackline_model::arpanet_messages::{
     MessageHop, MessageShape, SATELLITE_MILES, SECONDS_A_MILE, full_rate_share, in_flight,
 };
@@ -87,6 +88,7 @@ pub(super) fn table() -> Sheet {
         "full messages in flight for the most throughput: printed, and / by formula where it differs",
         &columns,
     );
+    sheet.columns.extend(printed_and_here::columns());
     let mut all = 0;
     for (satellite, (miles, kbit_s, printed)) in rows() {
         let mut row = vec![SheetCell::text(if satellite {
@@ -95,7 +97,7 @@ pub(super) fn table() -> Sheet {
             "land"
         })];
         row.extend([SheetCell::Number(*miles, 0), SheetCell::Number(*kbit_s, 1)]);
-        let mut agree = 0;
+        let (mut agree, mut differences) = (0, Vec::new());
         for (hops, printed) in HOPS.iter().zip(printed) {
             let needed = ArpanetPath {
                 hops: *hops,
@@ -107,6 +109,7 @@ pub(super) fn table() -> Sheet {
             let rounded = (needed * 10.0).round() / 10.0;
             let is_same = (rounded - printed).abs() < 0.01;
             agree += usize::from(is_same);
+            differences.extend(PrintedFigure::Figure(*printed).off_percent(rounded));
             row.push(if is_same {
                 SheetCell::Number(*printed, 1)
             } else {
@@ -115,6 +118,8 @@ pub(super) fn table() -> Sheet {
         }
         all += agree;
         row.push(SheetCell::text(format!("{agree} of 6")));
+        let most = printed_and_here::largest(differences.into_iter());
+        row.extend(printed_and_here::cells_of_difference(most, None));
         sheet.rows.push(row);
     }
     sheet
@@ -174,7 +179,8 @@ pub(super) fn simulated(seed: u64) -> Sheet {
     }
     let worst = differences.iter().copied().fold(0.0, f64::max);
     sheet.note(format!(
-        "RFNMs, acknowledgements and processors take no time; window, room and channels have no bounds. The most is {worst:.1} %."
+        "{} RFNMs, acknowledgements and processors take no time; window, room and channels have no bounds. The most is {worst:.1} %.",
+        nothing_printed("this judges the formula")
     ))
     .note("Packets go on over the satellite one by one here, so that F counts it as one line more; the printed table stores the message whole before it, which takes nearly 1 more.")
 }
@@ -326,5 +332,7 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         row.extend(found.iter().map(|rate| SheetCell::Number(*rate, 1)));
         sheet.rows.push(row);
     }
-    sheet.note("Each bound alone but the last column, which has them all, with 12K of memory. Room is reserved before a message is sent: where answers bring it along it costs nothing as long as there is enough.")
+    sheet
+        .note(nothing_printed("the report gives the bounds, and not what each costs"))
+        .note("Each bound alone but the last column, which has them all, with 12K of memory. Room is reserved before a message is sent: where answers bring it along it costs nothing as long as there is enough.")
 }

@@ -2,6 +2,7 @@
 
 use super::network_setup::{CountedTime, add_fake_host, imp_options_of, network, outcomes};
 use super::printed::{ALONE, INTERNAL};
+use crate::printed_and_here::{self, PrintedValue};
 use stackline_core::time::Instant;
 use stackline_model::arpanet_messages::unshared_rate;
 use stackline_proto::papers::imp::ImpHardware;
@@ -52,33 +53,16 @@ fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
 
 /// Measured rates.
 pub(super) fn rates(seed: u64) -> Sheet {
-    let mut sheet = Sheet::new(
+    let mut sheet = printed_and_here::sheet(
         "Table 3A",
-        "throughput within an IMP, kbit/s: printed, simulated, difference in %",
-        &[
-            ("to", "to"),
-            ("h516", "516"),
-            ("h516_simulated", "simulated"),
-            ("h516_difference", "%"),
-            ("h316", "316"),
-            ("h316_simulated", "simulated"),
-            ("h316_difference", "%"),
-            ("tip", "TIP"),
-            ("tip_simulated", "simulated"),
-            ("tip_difference", "%"),
-        ],
+        "throughput within an IMP, kbit/s: printed, and simulated here",
+        &[("to", "to"), ("machine", "machine")],
     );
     for (to, printed) in INTERNAL {
-        let mut row = vec![SheetCell::text(to)];
-        for ((_, machine), printed) in MACHINES.iter().zip(printed) {
-            let is = rate(*machine, to == "dead", seed);
-            row.extend([
-                SheetCell::Number(printed, 0),
-                SheetCell::Number(is, 0),
-                SheetCell::Number(100.0 * (is / printed - 1.0), 1),
-            ]);
+        for ((name, machine), printed) in MACHINES.iter().zip(printed) {
+            let value = PrintedValue::new(printed, rate(*machine, to == "dead", seed), 0);
+            sheet.rows.push(value.row([to, *name].map(SheetCell::text)));
         }
-        sheet.rows.push(row);
     }
     sheet
         .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (printed); what it costs the IMP itself is fitted, a constant a row: 7.8 cycles to a dead host, 37 to itself. The 316 alone would take 9.0 and 38.3 for its printed rates, the 516 alone 6.7 and 37.0.")
@@ -86,28 +70,23 @@ pub(super) fn rates(seed: u64) -> Sheet {
 
 /// What either would do alone.
 pub(super) fn derived() -> Sheet {
-    let mut sheet = Sheet::new(
+    let mut sheet = printed_and_here::sheet(
         "Table 3B",
-        "what the IMP (the generator and discard) would do alone, kbit/s: printed / rate by share",
-        &[
-            ("to", "to"),
-            ("h516", "516"),
-            ("h316", "316"),
-            ("tip", "TIP"),
-        ],
+        "what the IMP, or the generator and discard, would do alone, kbit/s: printed, and rate by share here",
+        &[("to", "to"), ("machine", "machine"), ("alone", "alone")],
     );
     for (((to, measured), (_, printed)), share) in INTERNAL.iter().zip(ALONE).zip(SHARES) {
-        let mut row = vec![SheetCell::text(*to)];
-        for (rate, (imp, fakes)) in measured.iter().zip(printed) {
-            let (own, other) = (
-                unshared_rate(*rate, share).floor(),
-                unshared_rate(*rate, 1.0 - share).floor(),
-            );
-            row.push(SheetCell::text(format!(
-                "{imp:.0} ({fakes:.0}) / {own:.0} ({other:.0})"
-            )));
+        for (((machine, _), rate), (imp, fakes)) in MACHINES.iter().zip(measured).zip(printed) {
+            for (alone, printed, share) in [
+                ("the IMP", imp, share),
+                ("generator and discard", fakes, 1.0 - share),
+            ] {
+                let value = PrintedValue::new(printed, unshared_rate(*rate, share).floor(), 0);
+                sheet
+                    .rows
+                    .push(value.row([to, *machine, alone].map(SheetCell::text)));
+            }
         }
-        sheet.rows.push(row);
     }
     sheet.note("Shares of 20 and 45 %, as printed; 165 should be 163 (90 / 0.55).")
 }

@@ -7,7 +7,8 @@ use super::network_setup::{
     measure_sender_rates, network,
 };
 use super::printed::PAIRS;
-use crate::{parallel, printed_and_here};
+use crate::parallel;
+use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_core::time::Duration;
 use stackline_model::arpanet_messages::{PACKET_BITS, split_gain};
 use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
@@ -55,18 +56,10 @@ fn pair(from: ImpHardware, to: ImpHardware, is_busy: bool, seed: u64) -> (f64, f
 
 /// Table 4.
 pub(super) fn pairs(seed: u64) -> Sheet {
-    let mut sheet = Sheet::new(
+    let mut sheet = printed_and_here::sheet(
         "Table 4",
-        "throughput over a 50 kbit/s line, kbit/s: one way (both ways), printed and simulated",
-        &[
-            ("to", "to"),
-            ("from_516", "from 516"),
-            ("from_516_simulated", "simulated"),
-            ("from_316", "from 316"),
-            ("from_316_simulated", "simulated"),
-            ("from_tip", "from TIP"),
-            ("from_tip_simulated", "simulated"),
-        ],
+        "throughput over a 50 kbit/s line, kbit/s, one way and both ways: printed, and simulated here",
+        &[("from", "from"), ("to", "to"), ("ways", "ways")],
     );
     let cells: Vec<(usize, usize)> = (0..3)
         .flat_map(|to| (0..3).map(move |from| (to, from)))
@@ -74,19 +67,18 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     let found = parallel::each(&cells, |(to, from)| {
         pair(MACHINES[*from].1, MACHINES[*to].1, true, seed)
     });
-    let words = |(one, both): (f64, f64), digits| {
-        SheetCell::text(format!("{one:.digits$} ({both:.digits$})"))
-    };
     let mut worst: f64 = 0.0;
     for ((to, printed), found) in PAIRS.iter().zip(found.chunks(3)) {
-        let mut row = vec![SheetCell::text(*to)];
-        for (printed, found) in printed.iter().zip(found) {
-            worst = worst
-                .max((printed.0 - found.0).abs())
-                .max((printed.1 - found.1).abs());
-            row.extend([words(*printed, 0), words(*found, 1)]);
+        for (((from, _), printed), found) in MACHINES.iter().zip(printed).zip(found) {
+            for (ways, printed, here) in [("one", printed.0, found.0), ("both", printed.1, found.1)]
+            {
+                worst = worst.max((printed - here).abs());
+                let value = PrintedValue::new(printed, here, 1);
+                sheet
+                    .rows
+                    .push(value.row([*from, *to, ways].map(SheetCell::text)));
+            }
         }
-        sheet.rows.push(row);
     }
     let spur = pair(ImpHardware::H516, ImpHardware::H516, false, seed).0;
     sheet
@@ -143,12 +135,15 @@ pub(super) fn sources(seed: u64) -> Sheet {
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
-    // Words, and the middle of what they say of a destination with room for 3.
+    // Words, and what they say of a destination with room for 3.
     let printed = [
-        ("36 to 38", 37.0),
-        ("no less", 37.0),
-        ("32 to 33; no less at BBN (10)", 32.5),
-        ("26 to 27", 26.5),
+        ("36 to 38", PrintedFigure::Range(36.0, 38.0)),
+        ("no less", PrintedFigure::Range(36.0, 38.0)),
+        (
+            "32 to 33; no less at BBN (10)",
+            PrintedFigure::Range(32.0, 33.0),
+        ),
+        ("26 to 27", PrintedFigure::Range(26.0, 27.0)),
     ];
     let why = "a spur line without background carries 40 here and in 2.2.1.2";
     let cases: Vec<(u16, u32)> = (1..=4)
@@ -162,7 +157,7 @@ pub(super) fn sources(seed: u64) -> Sheet {
             SheetCell::Number(number as f64 + 1.0, 0),
             SheetCell::text(printed.0),
         ];
-        let compared = printed_and_here::cells(Some(printed.1), mean(&found[0]), Some(why));
+        let compared = printed_and_here::cells(printed.1, mean(&found[0]), Some(why));
         for rates in found {
             row.extend([
                 SheetCell::Number(mean(rates), 1),
@@ -228,7 +223,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
         ("3 in a row", &[3]),
         ("rows of 2 and of 3", &[2, 3]),
     ];
-    let why = "not known; nothing is drawn here, so sources may keep in step";
+    let why = "not known; nothing is drawn, so sources may keep in step";
     for (case, rows) in cases {
         for rates in rows_of_sources(rows, seed) {
             let printed = SHARED / rates.len() as f64;
@@ -240,7 +235,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
                     SheetCell::Number(*rate, 1),
                     SheetCell::Number(fairness(&rates), 3),
                 ];
-                let compared = printed_and_here::cells(Some(printed), *rate, Some(why));
+                let compared = printed_and_here::cells(printed, *rate, Some(why));
                 sheet.rows.push(own.into_iter().chain(compared).collect());
             }
         }
@@ -303,9 +298,24 @@ pub(super) fn splitting(seed: u64) -> Sheet {
         100.0 * split_gain(queue, PACKET_BITS, LINE, Duration::from_seconds(2.0 / 3.0)).min(1.0)
     };
     for (rule, printed, channels, splits) in [
-        ("routing alone, queues of 8", "25", 8, false),
-        ("routing alone, queues of 30", "-", 30, false),
-        ("explicit choice, queues of 8", "-", 8, true),
+        (
+            "routing alone, queues of 8",
+            PrintedFigure::Figure(25.0),
+            8,
+            false,
+        ),
+        (
+            "routing alone, queues of 30",
+            PrintedFigure::Nothing,
+            30,
+            false,
+        ),
+        (
+            "explicit choice, queues of 8",
+            PrintedFigure::Nothing,
+            8,
+            true,
+        ),
     ] {
         let formula = if splits {
             SheetCell::Absent
@@ -315,18 +325,18 @@ pub(super) fn splitting(seed: u64) -> Sheet {
         let gained = gain(channels, splits);
         let own = [
             SheetCell::text(rule),
-            SheetCell::text(printed),
+            printed.cell(),
             formula,
             SheetCell::Number(gained, 1),
         ];
-        let compared = printed_and_here::cells(printed.parse().ok(), gained, Some(why));
+        let compared = printed_and_here::cells(printed, gained, Some(why));
         sheet.rows.push(own.into_iter().chain(compared).collect());
     }
     sheet.note("Routing sends all packets over the line with the shorter queue and looks every 640 ms: the other drains meanwhile. A window of 64 messages and room for as many, so that nothing else limits. The explicit choice is announced for the first quarter of 1973; here packets go to the shortest queue of lines that lead as near.")
 }
 
 /// Each line, what is printed of it, and the rate over it, kbit/s.
-fn other_lines(seed: u64) -> [(&'static str, &'static str, f64); 6] {
+fn other_lines(seed: u64) -> [(&'static str, PrintedFigure, f64); 6] {
     let over = |bit_s, miles, options: ImpOptions, generator: Option<(u64, u64)>| {
         let mut plan = network(&[options; 2], vec![line((0, 1), bit_s, miles)]);
         let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 1));
@@ -350,32 +360,32 @@ fn other_lines(seed: u64) -> [(&'static str, &'static str, f64); 6] {
     [
         (
             "230.4 kbit/s, TIPs, a word at a time",
-            "120",
+            PrintedFigure::Figure(120.0),
             over(230.4e3, 0.1, imp_options_of(ImpHardware::TIP), None),
         ),
         (
             "230.4 kbit/s, 516s, a packet at a time",
-            "190",
+            PrintedFigure::Figure(190.0),
             over(230.4e3, 0.1, imp_options_of(ImpHardware::H516), at_a_time),
         ),
         (
             "230.4 kbit/s, free processors",
-            "191 (formula)",
+            PrintedFigure::Figure(191.0),
             over(230.4e3, 0.1, imp_options_of(ImpHardware::FREE), at_a_time),
         ),
         (
             "satellite, 8 channels",
-            "-",
+            PrintedFigure::Nothing,
             over(LINE, miles, satellite(8), None),
         ),
         (
             "satellite, 32 channels",
-            "40 (planned)",
+            PrintedFigure::Figure(40.0),
             over(LINE, miles, satellite(32), None),
         ),
         (
             "satellite, 32 channels, window of 4, room for 10",
-            "-",
+            PrintedFigure::Nothing,
             over(
                 LINE,
                 miles,
@@ -392,24 +402,10 @@ fn other_lines(seed: u64) -> [(&'static str, &'static str, f64); 6] {
 
 /// A fast line and a satellite (2.2.1.6).
 pub(super) fn fast(seed: u64) -> Sheet {
-    let mut sheet = Sheet::new(
-        "2.2.1.6",
-        "other lines, kbit/s",
-        &[
-            ("line", "line"),
-            ("printed", "printed"),
-            ("simulated", "simulated"),
-        ],
-    );
-    sheet.columns.extend(printed_and_here::columns());
+    let mut sheet = printed_and_here::sheet("2.2.1.6", "other lines, kbit/s", &[("line", "line")]);
     for (words, printed, rate) in other_lines(seed) {
-        let compared = printed_and_here::cells(printed.parse().ok(), rate, None);
-        let own = [
-            SheetCell::text(words),
-            SheetCell::text(printed),
-            SheetCell::Number(rate, 1),
-        ];
-        sheet.rows.push(own.into_iter().chain(compared).collect());
+        let value = PrintedValue::new(printed, rate, 1);
+        sheet.rows.push(value.row([SheetCell::text(words)]));
     }
-    sheet
+    sheet.note("Of free processors the printed rate is the report's formula, of a satellite with 32 channels what was planned.")
 }

@@ -4,6 +4,7 @@
 use super::network_setup::{
     BEGINS_S, LINE, add_fake_host, full_message_sender, instant_at, line, network,
 };
+use crate::printed_and_here::nothing_printed;
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_proto::papers::imp::ImpOptions;
@@ -74,5 +75,7 @@ pub(super) fn sheet(seed: u64) -> Sheet {
             SheetCell::Number(last, 1),
         ]);
     }
-    sheet.note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Want of blocks slows these streams down and does not lock them up: RFC 626's lockup took more.")
+    sheet
+        .note(nothing_printed("the report says what reservation prevents, without numbers"))
+        .note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Want of blocks slows these streams down and does not lock them up: RFC 626's lockup took more.")
 }

@@ -2,6 +2,7 @@
 
 use super::network_setup::{instant_at, map};
 use super::printed::{PATHS, PATHS_WITHOUT, Row5};
+use crate::printed_and_here::{self, PrintedFigure};
 use stackline_core::error::Result;
 use stackline_core::random::Seed;
 use stackline_report::sheet::{Sheet, SheetCell};
@@ -72,12 +73,22 @@ fn sheet(name: &str, title: &str, printed: &[Row5], found: &[u32]) -> Sheet {
         ("up_to", "up to there, %"),
     ];
     let mut sheet = Sheet::new(name, title, &columns);
+    sheet.columns.extend(printed_and_here::columns());
     let all: u32 = found.iter().sum();
     let percent = |count: u32| (100.0 * f64::from(count) / f64::from(all.max(1))).round();
     let mut sum = 0;
     for (at, [imps, share, _, up_to]) in printed.iter().enumerate() {
         let count = found.get(at).copied().unwrap_or(0);
         sum += count;
+        let compared = [
+            (*imps, f64::from(count)),
+            (*share, percent(count)),
+            (*up_to, percent(sum)),
+        ];
+        let differences = compared.into_iter().filter_map(|(printed, here)| {
+            PrintedFigure::Figure(f64::from(printed)).off_percent(here)
+        });
+        let most = printed_and_here::largest(differences);
         let values = [at as u32 + 1, *imps, count, *share].map(f64::from);
         let mut row: Vec<SheetCell> = values
             .into_iter()
@@ -87,7 +98,8 @@ fn sheet(name: &str, title: &str, printed: &[Row5], found: &[u32]) -> Sheet {
             [percent(count), f64::from(*up_to), percent(sum)]
                 .map(|value| SheetCell::Number(value, 0)),
         );
+        row.extend(printed_and_here::cells_of_difference(most, None));
         sheet.rows.push(row);
     }
-    sheet.note("Hops as BBN's IMP has them in its tables after a minute of routing. 15 of 33 are 45 %, printed is 44.")
+    sheet.note("Hops as BBN's IMP has them in its tables after a minute of routing. Off is the largest of a row.")
 }

@@ -11,7 +11,7 @@ use stackline_report::paper::PaperReport;
 /// All tables that are wanted.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let seed = settings.seed;
-    let parts: [PaperTables<'_>; 18] = [
+    let parts: [PaperTables<'_>; 20] = [
         (&["Table 1"], &|| Ok(vec![in_flight::table()])),
         (&["Table 1, simulated"], &|| {
             Ok(vec![in_flight::simulated(seed)])
@@ -44,6 +44,8 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         (&["Table 7"], &|| Ok(vec![hosts::table_7()])),
         (&["Lockup"], &|| Ok(vec![lockup::sheet(seed)])),
         (&["Scale"], &|| Ok(vec![scale::sheet(seed)])),
+        (&["Figure 1"], &|| Ok(vec![charts::figure_1()])),
+        (&["Figure 2"], &|| Ok(vec![charts::figure_2()])),
     ];
     let sheets = settings.sheets(&[], &parts)?;
     let tables = PaperReport {
@@ -73,6 +75,7 @@ mod tests {
         let settings = ReproductionSettings {
             seed: 1,
             transfers: 1,
+            most_seeds: None,
             precision: 0.1,
             measured: None,
             only: Some(only),

@@ -2,6 +2,7 @@
 
 use super::network_setup::{LINE, instant_at, line, network};
 use crate::parallel;
+use crate::printed_and_here::nothing_printed;
 use rand_core::Rng as _;
 use stackline_core::random::Seed;
 use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
@@ -143,6 +144,7 @@ pub(super) fn sheet(seed: u64) -> Sheet {
         ]);
     }
     sheet
+        .note(nothing_printed("there were no such networks"))
         .note("Least and most of three networks that are drawn: a ring with chords. An entry of a routing message is a word of 16 bits, 4 cycles to look at; sizes are parameters, the formats of the time end at 64 IMPs.")
         .note("Lines break first: at 1000 IMPs a message every 640 ms takes half of a 50 kbit/s line. By the same arithmetic (16 bits an IMP) 2000 take all of it; that is not simulated.")
 }

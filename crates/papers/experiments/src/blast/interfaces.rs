@@ -1,6 +1,7 @@
 //! Sections 2.1.3 and 3.1.3: who copies, the host's processor or one of the interface; and packets that a slower receiver loses at full speed.
 
 use super::profile::TEXT;
+use crate::printed_and_here::{self, PrintedFigure, PrintedValue, nothing_printed};
 use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
@@ -72,8 +73,8 @@ pub(super) fn interfaces() -> Result<Sheet> {
                 .collect(),
         );
     }
-    Ok(sheet.note(
-        "Nothing is printed but that the 8088 is slower than the host's 68000: it is taken for half as fast, and the CMC's processor for \
+    Ok(sheet.note(nothing_printed("the paper has no figures of it")).note(
+        "Printed is that the 8088 is slower than the host's 68000: it is taken for half as fast, and the CMC's processor for \
          as fast; all have two buffers each way here. Where the interface copies, program and copy go on at once; with enough to do for the program the slower interface is the faster.",
     ))
 }
@@ -91,29 +92,24 @@ pub(super) fn full_speed() -> Result<Sheet> {
     })
     .into_iter()
     .collect::<Result<_>>()?;
-    let columns = [
-        ("speed", "receiver's speed"),
-        ("lost", "% lost"),
-        ("printed", "printed"),
-    ];
-    let title = "datagrams of 1 KB at full speed, lost by an interface of two buffers";
-    let mut sheet = Sheet::new("Full speed", title, &columns);
+    let mut sheet = printed_and_here::sheet(
+        "Full speed",
+        "datagrams of 1 KB at full speed, % lost by an interface of two buffers",
+        &[("speed", "receiver's speed")],
+    );
     for (speed, record) in SPEEDS.iter().zip(&found) {
         let lost = 1.0 - record.responder.received_bytes as f64 / (1024 * PACKETS) as f64;
         let printed = if *speed >= 1.0 {
-            SheetCell::Number(0.01, 2)
+            PrintedFigure::Figure(0.01)
         } else {
-            SheetCell::Absent
+            PrintedFigure::Nothing
         };
-        sheet.rows.push(vec![
-            SheetCell::Number(*speed, 2),
-            SheetCell::Number(100.0 * lost, 2),
-            printed,
-        ]);
+        let value = PrintedValue::new(printed, 100.0 * lost, 2)
+            .because("equal stations lose nothing here, as nothing disturbs them");
+        sheet.rows.push(value.row([SheetCell::Number(*speed, 2)]));
     }
     Ok(sheet.note(
-        "1 in 10,000 is printed of two stations at full speed (3.1.3). Two that are alike lose nothing here, since nothing disturbs them; a \
-         receiver slower by a part loses that part: the printed rate is a difference of a ten-thousandth, or rare disturbances.",
+        "1 in 10,000 is printed of two stations at full speed (3.1.3). A receiver slower by a part loses that part: the printed rate is a difference of a ten-thousandth, or rare disturbances.",
     ))
 }
 
@@ -148,7 +144,7 @@ mod tests {
     #[test]
     fn a_receiver_that_is_slower_by_a_tenth_loses_a_tenth() {
         let sheet = full_speed().unwrap();
-        let lost: Vec<f64> = sheet.rows.iter().map(|row| number(&row[1])).collect();
+        let lost: Vec<f64> = sheet.rows.iter().map(|row| number(&row[2])).collect();
         assert!(lost[0] < 0.01 && (lost[3] - 10.0).abs() < 1.0, "{lost:?}");
     }
 }

@@ -7,8 +7,9 @@ use super::measure::Measurements;
 use super::profile::Profiles;
 use super::{charts, figures, interfaces, measured_column, simulated, tables};
 use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
+use crate::printed_and_here::{self, PrintedFigure};
 use stackline_core::error::Result;
-use stackline_report::paper::{Exhibit, PaperReport};
+use stackline_report::paper::{Exhibit, PaperFigure, PaperReport, PaperRow};
 
 /// All columns of all exhibits, and the figures.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
@@ -26,7 +27,11 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         &profiles,
         settings,
     )?;
-    let parts: [PaperTables<'_>; 2] = [
+    for line in sheets.iter_mut().flat_map(|sheet| &mut sheet.lines) {
+        compare_with_print(&mut line.row);
+    }
+    let parts: [PaperTables<'_>; 3] = [
+        (&["Ratios"], &|| Ok(vec![tables::ratios()])),
         (&["Interfaces"], &|| {
             interfaces::interfaces().map(|sheet| vec![sheet])
         }),
@@ -50,6 +55,21 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         settings.wants(&file.replace("figure-", "Figure ").replace(".svg", ""))
     });
     Ok(Reproduction { charts, tables })
+}
+
+/// How far off what is printed the simulation is, or the formula where nothing is simulated.
+fn compare_with_print(row: &mut PaperRow) {
+    let here = row
+        .simulated
+        .map(|simulated| simulated.seconds)
+        .or(row.profile)
+        .or(row.formula);
+    if let (Some(PaperFigure::Here(_, printed)), Some(here)) = (&row.printed, here) {
+        row.off_percent = PrintedFigure::Figure(*printed).off_percent(here);
+        row.why = row
+            .off_percent
+            .and_then(|off| printed_and_here::reason(off, None).map(str::to_owned));
+    }
 }
 
 /// What the profiles cost, in one sentence.

@@ -5,10 +5,14 @@ use super::formulas::elapsed::{sliding_window_printed, utilisation, utilisation_
 use super::formulas::{BlastCostModel, BlastFigureProtocol, BlastResendStrategy, naive};
 use super::printed::printed;
 use super::profile::BlastHostProfile;
+use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_report::paper::PaperRow;
+use stackline_report::sheet::{Sheet, SheetCell};
 
 /// The last row of Table 2.
 pub(super) const OBSERVED: &str = "Observed elapsed time";
+/// What is printed there, s.
+const OBSERVED_S: f64 = 4.08e-3;
 
 /// All of them, in the order of the paper.
 pub(super) fn sheets(hosts: &Hosts) -> Vec<BlastSheet> {
@@ -99,31 +103,71 @@ fn table_1(hosts: &Hosts) -> BlastSheet {
         subject: "protocol",
         digits: 2,
         lines: cases.map(line).collect(),
-        notes: vec![ratios(), utilisations()],
+        notes: Vec::new(),
     }
 }
 
-fn ratios() -> String {
+/// What the text says of Tables 1 and 2 as ratios, beside its formulas.
+pub(super) fn ratios() -> Sheet {
     let [saw, window, blast, _] =
         BlastFigureProtocol::ALL.map(|protocol| protocol.elapsed(&BlastCostModel::STANDALONE, 64));
-    format!(
-        "Printed: stop-and-wait takes about twice the time of the others. Formulas, 64 packets: {:.2} times the \
-         sliding window, {:.2} times the blast.",
-        saw / window,
-        saw / blast
-    )
-}
-
-fn utilisations() -> String {
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let costs = &BlastCostModel::STANDALONE;
-    format!(
-        "Utilisation of the network by a blast of 64 packets: printed 38 %; formula {}, which tends to {} with more \
-         packets; with two buffers {}.",
-        percent(utilisation(BlastFigureProtocol::Blast, costs, 64)),
-        percent(utilisation_limit(costs)),
-        percent(utilisation(BlastFigureProtocol::DoubleBuffered, costs, 64))
-    )
+    let percent = |printed: PrintedFigure, share: f64| PrintedValue::new(printed, 100.0 * share, 1);
+    let about = |ratio: f64| {
+        PrintedValue::new(2.0, ratio, 2)
+            .because("the paper says \"about twice\"; this is by its own formulas")
+    };
+    let copying: f64 = costs
+        .breakdown()
+        .iter()
+        .filter(|step| step.copying)
+        .map(|step| step.time_s)
+        .sum();
+    let network = BlastFigureProtocol::StopAndWait.elapsed(costs, 1) - copying;
+    let mut sheet = printed_and_here::sheet(
+        "Ratios",
+        "what the text says of Tables 1 and 2, and by formula here",
+        &[("value", "value")],
+    );
+    sheet.rows = [
+        (
+            "stop-and-wait against the sliding window, 64 packets, times",
+            about(saw / window),
+        ),
+        (
+            "stop-and-wait against the blast, 64 packets, times",
+            about(saw / blast),
+        ),
+        (
+            "the network's utilisation by a blast of 64 packets, %",
+            percent(
+                PrintedFigure::Figure(38.0),
+                utilisation(BlastFigureProtocol::Blast, costs, 64),
+            ),
+        ),
+        (
+            "the same of any number of packets, at most, %",
+            percent(PrintedFigure::Nothing, utilisation_limit(costs)),
+        ),
+        (
+            "the same of 64 with two buffers, %",
+            percent(
+                PrintedFigure::Nothing,
+                utilisation(BlastFigureProtocol::DoubleBuffered, costs, 64),
+            ),
+        ),
+        (
+            "an exchange's time that is the network's, % of that observed",
+            percent(PrintedFigure::Figure(21.0), network / OBSERVED_S),
+        ),
+        (
+            "an exchange's time that is copying, % of that observed",
+            percent(PrintedFigure::Figure(75.0), copying / OBSERVED_S),
+        ),
+    ]
+    .map(|(what, value)| value.row([SheetCell::text(what)]))
+    .into();
+    sheet
 }
 
 /// Table 2: what one reliable exchange is made of.
@@ -175,23 +219,13 @@ fn table_2(hosts: &Hosts) -> BlastSheet {
             1,
         )),
     });
-    let copying: f64 = paper
-        .iter()
-        .filter(|step| step.copying)
-        .map(|step| step.time_s)
-        .sum();
-    let share = |part: f64| format!("{:.0} %", 100.0 * part / 4.08e-3);
     BlastSheet {
         name: "Table 2",
         title: "what a reliable exchange of one kilobyte is made of",
         subject: "operation",
         digits: 2,
         lines,
-        notes: vec![format!(
-            "Of the time observed: printed 21 % network, 75 % copying; formula {} and {}.",
-            share(sum - copying),
-            share(copying)
-        )],
+        notes: Vec::new(),
     }
 }
 

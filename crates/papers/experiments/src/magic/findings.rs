@@ -4,6 +4,7 @@
 use super::case::MagicCase;
 use super::session_runner::Lab;
 use super::{lan, remedies, wan};
+use crate::printed_and_here::nothing_printed;
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -52,7 +53,7 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
                 .map(|finding| format!("{name}: {}", finding.sentence)),
         );
     }
-    Ok(sheet)
+    Ok(sheet.note(nothing_printed("the paper names the limits in words")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What the paper says as a formula, computed: latency of a loaded server, the rule for a port's buffer, pacing, copies.
 
 use super::printed::{BLOCK, INTERVAL, TABLE_2};
+use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// Bytes of a TAXI or ATM packet in the paper (section 4.1).
@@ -42,91 +43,78 @@ pub(super) fn with_copies(rate: f64, fewer: f64, copies: f64) -> f64 {
     rate * fewer / copies
 }
 
-/// A formula, what is printed of it, and what it gives.
-type Formula = (&'static str, &'static str, String);
+/// A formula, and what is printed of it beside what it gives.
+type Formula = (&'static str, PrintedValue);
 
 fn latencies() -> [Formula; 4] {
     let longest = longest_latency(INTERVAL, SENDING);
-    let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
+    let ms = |printed: PrintedFigure, seconds: f64| PrintedValue::new(printed, seconds * 1e3, 0);
     [
         (
-            "longest latency: interval + a block's sending",
-            "220 ms",
-            ms(longest),
+            "longest latency: interval + a block's sending, ms",
+            ms(PrintedFigure::Figure(220.0), longest),
         ),
         (
             "shortest latency: 2 + 6 + 23 + 23 ms",
-            "50 to 100 ms",
-            ms(0.002 + 0.006 + 0.023 + SENDING),
+            ms(
+                PrintedFigure::Range(50.0, 100.0),
+                0.002 + 0.006 + 0.023 + SENDING,
+            ),
         ),
         (
             "mean of both, shortest 100 ms",
-            "160 ms",
-            ms(mean_latency(0.1, 0.22)),
+            ms(PrintedFigure::Figure(160.0), mean_latency(0.1, 0.22)),
         ),
         (
             "mean of both, shortest 54 ms",
-            "-",
-            ms(mean_latency(0.054, longest)),
+            ms(PrintedFigure::Nothing, mean_latency(0.054, longest)),
         ),
     ]
 }
 
 fn throughputs() -> [Formula; 6] {
-    let needed = buffer_needed(3, MTU);
+    let needed = buffer_needed(3, MTU) as f64;
     let two_thirds = with_copies(TABLE_2[3].burst_tcp, 2.0, 3.0);
     let single = 100.0 * (with_copies(1.0, 3.0, 2.0) - 1.0);
+    let small = streams_served(EARLIER_BUFFER, 256).min(3) as f64;
     [
         (
-            "buffer for 3 streams of 9180 bytes",
-            "1500 bytes there",
-            format!("{needed} bytes"),
+            "buffer for 3 streams of 9180 bytes, bytes (the port had 1500)",
+            PrintedValue::new(PrintedFigure::Nothing, needed, 0),
         ),
         (
             "streams with 624 KiB",
-            "69",
-            streams_served(LATER_BUFFER, MTU).to_string(),
+            PrintedValue::new(69.0, streams_served(LATER_BUFFER, MTU) as f64, 0),
         ),
         (
             "streams with 1500 bytes, segments of 256",
-            "3",
-            streams_served(EARLIER_BUFFER, 256).min(3).to_string(),
+            PrintedValue::new(3.0, small, 0),
         ),
         (
-            "100 Mbit/s in three, less cell headers",
-            "30 Mbit/s",
-            format!("{:.1} Mbit/s", paced(100.0, 3)),
+            "100 Mbit/s in three, less cell headers, Mbit/s",
+            PrintedValue::new(30.0, paced(100.0, 3), 1),
         ),
         (
-            "SS20: 68 Mbit/s with 2 copies, then with 3",
-            "47 Mbit/s",
-            format!("{two_thirds:.1} Mbit/s"),
+            "SS20: 68 Mbit/s with 2 copies, then with 3, Mbit/s",
+            PrintedValue::new(47.0, two_thirds, 1),
         ),
         (
-            "one copy less of three, at most",
-            "+25 %",
-            format!("+{single:.0} %"),
+            "gain of one copy less of three, %",
+            PrintedValue::new(25.0, single, 0)
+                .because("the formula is a bound: it holds if copies take all of the time"),
         ),
     ]
 }
 
 /// All of them.
 pub(super) fn sheet() -> Sheet {
-    let mut sheet = Sheet::new(
+    let mut sheet = printed_and_here::sheet(
         "Formulas",
-        "as printed, and computed from the numbers that they name",
-        &[
-            ("formula", "formula"),
-            ("printed", "printed"),
-            ("computed", "computed"),
-        ],
+        "as printed, and computed here from the numbers that they name",
+        &[("formula", "formula")],
     );
-    for (formula, printed, computed) in latencies().into_iter().chain(throughputs()) {
-        sheet.rows.push(vec![
-            SheetCell::text(formula),
-            SheetCell::text(printed),
-            SheetCell::Text(computed),
-        ]);
+    for (formula, value) in latencies().into_iter().chain(throughputs()) {
+        sheet.rows.push(value.row([SheetCell::text(formula)]));
     }
     let kib = f64::from(BLOCK) / 1024.0;
     sheet

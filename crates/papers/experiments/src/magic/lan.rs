@@ -4,6 +4,7 @@ use super::case::{MagicCase, MagicFigures};
 use super::printed::{RECEIVER, TABLE_2};
 use super::session_runner::Lab;
 use super::setting::{BUSY, MagicTcp, copying, costs, network, pan, seconds_of_block, server};
+use crate::printed_and_here::{self, PrintedFigure};
 use stackline_blockserver::simulated::BlockProcessingCosts;
 use stackline_core::error::Result;
 use stackline_core::time::Duration;
@@ -40,20 +41,39 @@ fn not_limited(hosts: &[&str]) -> Result<MagicCase> {
     })
 }
 
+/// One server whose receiver keeps up, and a viewer that asks for more than it sends.
+fn asked_for_more(window_kib: u32) -> Result<MagicCase> {
+    Ok(MagicCase {
+        demand: pan(2.0 * BUSY),
+        window_kib,
+        ..not_limited(&["ss20"])?
+    })
+}
+
+/// Why one server does not send three times what its receiver took.
+const NOT_THRICE: &str = "its window is not printed; one of 64 KiB limits here";
+
 /// The table.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     let two = MagicCase {
         costs: receiver_limited()?.costs,
         ..not_limited(&["ss20", "ss10"])?
     };
+    let given = Some((PrintedFigure::Figure(RECEIVER), None));
+    let thrice = Some((PrintedFigure::Figure(3.0 * RECEIVER), Some(NOT_THRICE)));
     let cases = [
-        ("one, receiver 39 Mbit/s", receiver_limited()?),
-        ("one, receiver not limited", not_limited(&["ss20"])?),
-        ("one, one disk", disk_limited()?),
-        ("two, receiver 39 Mbit/s each", two),
-        ("two, receiver not limited", not_limited(&["ss20", "ss10"])?),
+        ("one, receiver 39 Mbit/s", receiver_limited()?, given),
+        ("one, receiver not limited", asked_for_more(64)?, thrice),
+        ("the same, a window of 256 KiB", asked_for_more(256)?, None),
+        ("one, one disk", disk_limited()?, None),
+        ("two, receiver 39 Mbit/s each", two, None),
+        (
+            "two, receiver not limited",
+            not_limited(&["ss20", "ss10"])?,
+            None,
+        ),
     ];
-    let medians = lab.medians(3, &cases.clone().map(|(_, case)| case))?;
+    let medians = lab.medians(3, &cases.clone().map(|(_, case, _)| case))?;
     let mut sheet = Sheet::new(
         "Figures 4 to 6",
         "one and two servers on the LAN, Mbit/s of blocks",
@@ -66,27 +86,17 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
             ("delivered", "came"),
             ("flushed_unread", "unread"),
             ("flushed_read", "unsent"),
+            ("printed", "printed"),
         ],
     );
-    sheet.rows.extend(
-        cases
-            .iter()
-            .zip(&medians)
-            .map(|((name, _), figures)| row(name, figures)),
-    );
-    let mut printed = vec![
-        SheetCell::text("printed: one"),
-        SheetCell::Number(RECEIVER, 1),
-        SheetCell::Absent,
-    ];
-    printed.extend([
-        SheetCell::Number(RECEIVER, 1),
-        SheetCell::Absent,
-        SheetCell::Absent,
-        SheetCell::Absent,
-        SheetCell::Absent,
-    ]);
-    sheet.rows.push(printed);
+    sheet.columns.extend(printed_and_here::columns());
+    for ((name, _, printed), figures) in cases.iter().zip(&medians) {
+        let (printed, why) = printed.unwrap_or((PrintedFigure::Nothing, None));
+        let mut row = row(name, figures);
+        row.push(printed.cell());
+        row.extend(printed_and_here::cells(printed, figures.sum(), why));
+        sheet.rows.push(row);
+    }
     Ok(sheet
         .note(
             "unread, unsent: blocks that a newer list discarded before their disk had read them, and after. Lines that end in \

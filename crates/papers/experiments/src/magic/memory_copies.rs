@@ -4,6 +4,7 @@
 use super::case::middle;
 use super::printed::BLOCK;
 use crate::measuring::end_with_parent;
+use crate::printed_and_here::nothing_printed;
 use serde::{Deserialize, Serialize};
 use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_blocks::set::BlockSet;
@@ -268,8 +269,8 @@ pub(super) fn sheet(here: &std::result::Result<MagicLocalFigures, String>) -> Sh
         }
         Err(reason) => sheet.notes.push(format!("Not measured: {reason}.")),
     }
-    sheet.note(
-        "Medians of copies of 64 MiB by threads. Printed for the SGI Onyx: just over 100 MB/s, kept up with 4 processors and more \
+    sheet.note(nothing_printed("these are copies of this machine")).note(
+        "Medians of copies of 64 MiB by threads. In print of the SGI Onyx: just over 100 MB/s, kept up with 4 processors and more \
          than 5 processes, half of what the manufacturer says; of the figure the curve is lost.",
     )
 }

@@ -5,10 +5,14 @@ use super::formulas::{EARLIER_BUFFER, LATER_BUFFER};
 use super::printed::PACED;
 use super::session_runner::Lab;
 use super::setting::{BUSY, MagicTcp, network, pan};
-use super::wan::{SERVERS, WINDOW, collapse, printed, row, sheet};
+use super::wan::{SERVERS, WINDOW, collapse, row, row_beside, sheet};
+use crate::printed_and_here::PrintedFigure;
 use stackline_core::error::Result;
 use stackline_core::network::Network;
-use stackline_report::sheet::{Sheet, SheetCell};
+use stackline_report::sheet::Sheet;
+
+/// The remedy whose rates are printed, of each server.
+const CELLS_PACED: &str = "cells paced, 1/3";
 
 /// The paper's remedies, and today's.
 pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
@@ -79,7 +83,7 @@ fn cases_of_the_paper() -> Result<[(&'static str, MagicCase); 11]> {
             with(wan(|network| mtu(network, 256))?, WINDOW, BUSY),
         ),
         (
-            "cells paced, 1/3",
+            CELLS_PACED,
             with(wan(|network| pace(network, 100e6 / 3.0))?, WINDOW, BUSY),
         ),
         (
@@ -129,19 +133,16 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
         "4.3.4",
         "each remedy with a viewer that asks for more than the link carries",
     );
-    sheet.rows.extend(
-        cases
-            .iter()
-            .zip(&medians)
-            .map(|((name, _), figures)| row(name, &SERVERS, figures)),
-    );
-    sheet.rows.push(
-        [SheetCell::text("printed: paced")]
-            .into_iter()
-            .chain([PACED; 3].map(|rate| SheetCell::Number(rate, 1)))
-            .chain(absent(6))
-            .collect(),
-    );
+    sheet
+        .rows
+        .extend(cases.iter().zip(&medians).map(|((name, _), figures)| {
+            let printed = if *name == CELLS_PACED {
+                PrintedFigure::Figure(3.0 * PACED)
+            } else {
+                PrintedFigure::Nothing
+            };
+            row_beside(name, &SERVERS, figures, printed)
+        }));
     Ok(sheet
         .note(
             "Paced, each sender has a third of the last link in cells, and no two cells meet: nothing is lost. Early packet \
@@ -149,10 +150,6 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
              sender its share of nine tenths of the link.",
         )
         .note("Larger windows do not help while packets are destroyed; they do not harm where the buffer holds them."))
-}
-
-fn absent(count: usize) -> impl Iterator<Item = SheetCell> {
-    core::iter::repeat_n(SheetCell::Absent, count)
 }
 
 /// Packets instead of cells, and what hosts and queues do now.
@@ -187,7 +184,6 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
             .zip(&medians)
             .map(|((name, _), figures)| row(name, &SERVERS, figures)),
     );
-    sheet.rows.push(printed());
     Ok(sheet.note(
         "Selective acknowledgements and timers of 200 ms get more through the 1500-byte port than the hosts of 1995, but no \
          host can mend it. A queue of a bandwidth-delay product does; BBR and CoDel keep it short.",

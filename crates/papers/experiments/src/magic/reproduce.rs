@@ -13,6 +13,7 @@ use stackline_report::paper::PaperReport;
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let lab = Lab {
         seed: settings.seed,
+        most_seeds: settings.most_seeds,
     };
     let here = settings
         .measured

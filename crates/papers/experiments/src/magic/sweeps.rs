@@ -5,6 +5,7 @@ use super::remedies::{buffer, mtu};
 use super::session_runner::Lab;
 use super::setting::{BUSY, MagicTcp, network, pan};
 use super::wan::SERVERS;
+use crate::printed_and_here::nothing_printed;
 use stackline_blocks::demand::Demand;
 use stackline_blockserver::simulated::{BlockProcessingCosts, SimulatedServer};
 use stackline_core::distribution::Distribution;
@@ -84,8 +85,8 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
                 .collect(),
         );
     }
-    Ok(sheet.note(
-        "Of the paper's figure the curve is lost. A host's processor takes 100 us for a packet here, an assumption: it is what \
+    Ok(sheet.note(nothing_printed("the curve is lost")).note(
+        "A host's processor takes 100 us for a packet here, an assumption: it is what \
          makes small packets slow. Three streams get least of the small port whatever their packets; with enough buffer the \
          largest are best.",
     ))
@@ -136,7 +137,7 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
                 .collect(),
         );
     }
-    Ok(sheet.note(
+    Ok(sheet.note(nothing_printed("the curves are lost")).note(
         "Each stream is one server's, with a window of 64 KiB. 48 of 53 bytes of a cell are data, so an interface carries 90 \
          Mbit/s of packets. Ports share 624 KiB, so nothing is lost. The paper saw less with more than three streams in its early \
          tests, and names no cause.",

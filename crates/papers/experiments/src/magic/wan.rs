@@ -4,7 +4,7 @@ use super::case::{MagicCase, MagicFigures, middle};
 use super::printed::{ASKED, COLLAPSE, DELIVERED, DESTROYED, SECONDS, WAITED};
 use super::session_runner::Lab;
 use super::setting::{MagicTcp, SPEED, network, pan};
-use crate::printed_and_here::{self, PrintedValue};
+use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_blockserver::simulated::BlockProcessingCosts;
 use stackline_core::error::Result;
 use stackline_core::time::Duration;
@@ -15,7 +15,10 @@ pub(super) const SERVERS: [&str; 3] = ["edc", "usw", "tioc"];
 /// The window there, KiB (section 4.1).
 pub(super) const WINDOW: u32 = 128;
 
-const COLUMNS: [(&str, &str); 10] = [
+/// Why the sum of a collapse is off.
+const NOT_PRINTED: &str = "hangs on what the paper does not say: the table `Assumptions`";
+
+const COLUMNS: [(&str, &str); 11] = [
     ("case", "case"),
     ("edc_mbit_s", "EDC"),
     ("usw_mbit_s", "USW"),
@@ -26,15 +29,33 @@ const COLUMNS: [(&str, &str); 10] = [
     ("sent_again", "again"),
     ("destroyed_percent", "lost %"),
     ("longest_wait_s", "wait s"),
+    ("printed", "printed sum"),
 ];
 
-/// With the columns of all tables of the wide area.
+/// With the columns of all tables of the wide area: `printed` is the sum.
 pub(super) fn sheet(name: &str, title: &str) -> Sheet {
-    Sheet::new(name, title, &COLUMNS)
+    let mut sheet = Sheet::new(name, title, &COLUMNS);
+    sheet.columns.extend(printed_and_here::columns());
+    sheet
 }
 
-/// A line: what each server sent, Mbit/s, by its name, and what came of it.
+/// The sum of the three in the collapse, Mbit/s.
+fn collapsed() -> PrintedFigure {
+    PrintedFigure::Figure(COLLAPSE.iter().sum())
+}
+
+/// A line: what each server sent, Mbit/s, by its name, and what came of it. Nothing is printed of it.
 pub(super) fn row(case: &str, servers: &[&str], figures: &MagicFigures) -> Vec<SheetCell> {
+    row_beside(case, servers, figures, PrintedFigure::Nothing)
+}
+
+/// A line of whose sum that is printed.
+pub(super) fn row_beside(
+    case: &str,
+    servers: &[&str],
+    figures: &MagicFigures,
+    printed: PrintedFigure,
+) -> Vec<SheetCell> {
     let share = |name: &&str| {
         let index = servers.iter().position(|server| server == name)?;
         figures.servers.get(index).map(|server| server.mbit_s)
@@ -54,27 +75,12 @@ pub(super) fn row(case: &str, servers: &[&str], figures: &MagicFigures) -> Vec<S
         .chain([SheetCell::Number(figures.sum(), 1)])
         .chain(counts)
         .chain(rest)
-        .collect()
-}
-
-/// What the paper says of the collapse.
-pub(super) fn printed() -> Vec<SheetCell> {
-    let each = COLLAPSE.map(|rate| SheetCell::Number(rate, 1));
-    let counts = [
-        SheetCell::Number(COLLAPSE.iter().sum(), 1),
-        SheetCell::Number(ASKED, 0),
-        SheetCell::Number(DELIVERED, 0),
-    ];
-    let rest = [
-        SheetCell::Absent,
-        SheetCell::Number(DESTROYED, 0),
-        SheetCell::Number(WAITED, 1),
-    ];
-    [SheetCell::text("printed: three")]
-        .into_iter()
-        .chain(each)
-        .chain(counts)
-        .chain(rest)
+        .chain([printed.cell()])
+        .chain(printed_and_here::cells(
+            printed,
+            figures.sum(),
+            Some(NOT_PRINTED),
+        ))
         .collect()
 }
 
@@ -101,43 +107,50 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 4]> {
 
 /// The collapse as the paper counts it, the median of ten seeds.
 fn collapse_beside_print(median: &MagicFigures) -> Sheet {
-    let value = |what, printed, here, digits, why| PrintedValue {
-        what,
-        printed,
-        here,
-        digits,
-        why,
-    };
     let starved = "which server is starved hangs on the seed and on distances that are not printed";
     let lost =
         "not known over what the paper counts: two of three senders wait most of the time here";
-    let [edc, usw, tioc] = [0, 1, 2].map(|at| median.servers[at].mbit_s);
-    printed_and_here::sheet(
+    let mut values = Vec::new();
+    for (at, server) in ["EDC, Mbit/s", "USW, Mbit/s", "TIOC, Mbit/s"]
+        .into_iter()
+        .enumerate()
+    {
+        let here = median.servers[at].mbit_s;
+        let value = PrintedValue::new(COLLAPSE[at], here, 1).because(starved);
+        values.push((server, value));
+    }
+    values.extend([
+        (
+            "all three, Mbit/s",
+            PrintedValue::new(collapsed(), median.sum(), 1).because(NOT_PRINTED),
+        ),
+        (
+            "blocks asked for",
+            PrintedValue::new(ASKED, median.asked, 0),
+        ),
+        (
+            "blocks that came",
+            PrintedValue::new(DELIVERED, median.delivered, 0).because(NOT_PRINTED),
+        ),
+        (
+            "packets destroyed, %",
+            PrintedValue::new(DESTROYED, median.destroyed, 0).because(lost),
+        ),
+        (
+            "longest wait, s",
+            PrintedValue::new(WAITED, median.waited(), 1),
+        ),
+    ]);
+    let mut sheet = printed_and_here::sheet(
         "4.3.3, printed and here",
         "the collapse, the median of ten seeds",
-        &[
-            value("EDC, Mbit/s", COLLAPSE[0], edc, 1, Some(starved)),
-            value("USW, Mbit/s", COLLAPSE[1], usw, 1, Some(starved)),
-            value("TIOC, Mbit/s", COLLAPSE[2], tioc, 1, Some(starved)),
-            value(
-                "all three, Mbit/s",
-                COLLAPSE.iter().sum(),
-                median.sum(),
-                1,
-                None,
-            ),
-            value("blocks asked for", ASKED, median.asked, 0, None),
-            value("blocks that came", DELIVERED, median.delivered, 0, None),
-            value(
-                "packets destroyed, %",
-                DESTROYED,
-                median.destroyed,
-                0,
-                Some(lost),
-            ),
-            value("longest wait, s", WAITED, median.waited(), 1, None),
-        ],
-    )
+        &[("value", "value")],
+    );
+    sheet.rows = values
+        .into_iter()
+        .map(|(what, value)| value.row([SheetCell::text(what)]))
+        .collect();
+    sheet
 }
 
 fn one_to_three(lab: &Lab) -> Result<Sheet> {
@@ -161,12 +174,16 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
         "one to three servers over the wide area, Mbit/s of blocks",
     );
     let medians = lab.medians(5, &cases)?;
-    sheet.rows.extend(
-        all.iter()
-            .zip(&medians)
-            .map(|((name, servers), figures)| row(name, servers, figures)),
-    );
-    sheet.rows.push(printed());
+    sheet
+        .rows
+        .extend(all.iter().zip(&medians).map(|((name, servers), figures)| {
+            let printed = if servers.len() == SERVERS.len() {
+                collapsed()
+            } else {
+                PrintedFigure::Nothing
+            };
+            row_beside(name, servers, figures, printed)
+        }));
     Ok(sheet
         .note(format!(
             "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A sender alone meets nobody: cells of one packet pass the \
@@ -186,10 +203,12 @@ fn by_seed(runs: &[MagicFigures]) -> Sheet {
             .zip(runs)
             .map(|(seed, run)| row(&format!("seed {seed}"), &SERVERS, run)),
     );
-    sheet
-        .rows
-        .push(row("median", &SERVERS, &super::case::median(runs)));
-    sheet.rows.push(printed());
+    sheet.rows.push(row_beside(
+        "median",
+        &SERVERS,
+        &super::case::median(runs),
+        collapsed(),
+    ));
     let unequal = runs.iter().filter(|run| run.unequal() >= 5.0).count();
     let sums: Vec<f64> = runs.iter().map(MagicFigures::sum).collect();
     let median = middle(sums.clone());
@@ -274,9 +293,8 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
         cases
             .iter()
             .zip(&medians)
-            .map(|((name, _), figures)| row(name, &SERVERS, figures)),
+            .map(|((name, _), figures)| row_beside(name, &SERVERS, figures, collapsed())),
     );
-    sheet.rows.push(printed());
     Ok(sheet
         .note(
             "As above: the timers of 4.3BSD (least 1 s, in ticks of 500 ms) at the senders, all servers 6 ms away, a \

@@ -4,6 +4,7 @@
 use super::case::middle;
 use super::setting::TEXT;
 use crate::paper::{Compared, PaperComparison, PaperSession};
+use crate::printed_and_here;
 use serde_json::Value;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -111,11 +112,12 @@ fn row(session: &PaperSession, compared: &Compared) -> Vec<SheetCell> {
         number(least, 1),
         number(most, 1),
         number(median / simulated, 2),
+        SheetCell::Number(runs as f64, 0),
     ];
     [SheetCell::text(session.name)]
         .into_iter()
         .chain(figures)
-        .chain([SheetCell::Number(runs as f64, 0)])
+        .chain(printed_and_here::cells(simulated, median, None))
         .collect()
 }
 
@@ -133,6 +135,7 @@ fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
             ("runs", "runs"),
         ],
     );
+    sheet.columns.extend(printed_and_here::columns());
     for (session, compared) in compared {
         sheet.rows.push(row(session, compared));
         let failed = compared
@@ -145,7 +148,7 @@ fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
             .extend(failed.map(|reason| format!("{}: {reason}", session.name)));
     }
     sheet.note(
-        "Medians; useful are blocks that came before the next list, after the first second. Emulated: real processes and the \
+        "off: emulated of simulated. Medians; useful are blocks that came before the next list, after the first second. Emulated: real processes and the \
          kernel's TCP of this machine.",
     )
 }

@@ -3,6 +3,7 @@
 use super::case::{Machines, VSystemCase, Version};
 use super::printed::{VSystemCell as Printed, VSystemTable};
 use crate::parallel;
+use crate::printed_and_here::{self, nothing_printed};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -100,10 +101,10 @@ impl Judged {
             ("column", ""),
             ("printed", "printed"),
             ("simulated", "simulated"),
-            ("difference", "%"),
             ("is", ""),
         ];
         let mut sheet = Sheet::new(self.table.name, self.table.title, &columns);
+        sheet.columns.extend(printed_and_here::columns());
         for (cell, simulated) in self.table.cells.iter().zip(&self.simulated) {
             let digits = usize::from(cell.printed < 100.0);
             let is = match cell.sets {
@@ -111,14 +112,15 @@ impl Judged {
                 None if is_within(self.table.version, cell.printed, *simulated) => String::new(),
                 None => "off".into(),
             };
-            sheet.rows.push(vec![
+            let own = [
                 SheetCell::text(cell.row),
                 SheetCell::text(cell.column),
                 SheetCell::Number(cell.printed, usize::from(cell.printed.fract() > 0.0)),
                 SheetCell::Number(*simulated, digits),
-                differs(*simulated, cell.printed),
                 SheetCell::text(is),
-            ]);
+            ];
+            let compared = printed_and_here::cells(cell.printed, *simulated, why(cell, *simulated));
+            sheet.rows.push(own.into_iter().chain(compared).collect());
         }
         let ((free, within), (pairs, same)) = (self.predicted(), self.orders());
         let set = self.table.cells.len() - free;
@@ -171,7 +173,7 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
         sheet.rows.push(line(tables, row));
     }
     sheet.rows.push(line("all", totals));
-    sheet.note(
+    sheet.note(nothing_printed("this counts what the tables compare")).note(
         "A cell that repeats an experiment counts with it, as Table 3-2 with the row of 4-1 that it is, digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the \
          last printed digit. Tables of different versions contradict each other (E-IP batch at the 780: 110 and 380), so each version has machines of its own.",
     )
@@ -232,10 +234,10 @@ fn line(name: &str, [cells, free, within, pairs, same]: [usize; 5]) -> Vec<Sheet
     ]
 }
 
-/// By how many percent that differs from what is printed: to a tenth, so that what is beyond a bound is seen to be.
-fn differs(simulated: f64, printed: f64) -> SheetCell {
-    let percent = 100.0 * (simulated / printed - 1.0);
-    SheetCell::Number(if percent.abs() < 0.05 { 0.0 } else { percent }, 1)
+/// Why a cell is off, where that is known.
+fn why(cell: &Printed, simulated: f64) -> Option<&'static str> {
+    ((simulated - cell.printed).abs() <= rounding(cell.printed))
+        .then_some("within half of the last printed digit")
 }
 
 /// What each step of the protocol gains (section 5), by Table 5-1.
@@ -245,13 +247,13 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
         ("column", ""),
         ("printed", "printed"),
         ("simulated", "simulated"),
-        ("difference", "%"),
     ];
     let mut sheet = Sheet::new(
         "5.1 to 5.3",
         "what pipelining, batching and structure gain, times",
         &columns,
     );
+    sheet.columns.extend(printed_and_here::columns());
     let Some(levels) = all.iter().find(|judged| judged.table.name == "Table 5-1") else {
         return sheet;
     };
@@ -270,13 +272,15 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
         for column in ["Local", "E-IP", "A-IP"] {
             if let (Some(before), Some(after)) = (of(before, column), of(after, column)) {
                 let (printed, simulated) = (after.0 / before.0, after.1 / before.1);
-                sheet.rows.push(vec![
+                let own = [
                     SheetCell::text(name),
                     SheetCell::text(column),
                     SheetCell::Number(printed, 2),
                     SheetCell::Number(simulated, 2),
-                    differs(simulated, printed),
-                ]);
+                ];
+                let open = (before.0 < 10.0).then_some("the rate before is printed with one digit");
+                let compared = printed_and_here::cells(printed, simulated, open);
+                sheet.rows.push(own.into_iter().chain(compared).collect());
             }
         }
     }

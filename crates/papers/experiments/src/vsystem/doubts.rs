@@ -1,5 +1,6 @@
 //! What the paper's own numbers contradict, each with the numbers.
 
+use crate::printed_and_here::nothing_printed;
 use stackline_report::sheet::{Sheet, SheetCell};
 
 /// What is said, where, and what the numbers say.
@@ -76,6 +77,9 @@ pub(super) fn sheet() -> Sheet {
         "what is said; below, what the paper's own numbers say",
         &columns,
     );
+    sheet
+        .notes
+        .push(nothing_printed("both sides are the paper's own"));
     for (number, (said, place, follows)) in (1..).zip(contradictions()) {
         sheet.rows.push(vec![
             SheetCell::Number(f64::from(number), 0),

@@ -3,6 +3,7 @@
 
 use super::case::{Machines, VSystemCase, VSystemConnection, VSystemDrawing, rate_at_level};
 use crate::parallel;
+use crate::printed_and_here::nothing_printed;
 use stackline_core::error::{Error, Result};
 use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_factors::{Design, EffectScale, FactorObservation, Wish, analyse};
@@ -47,7 +48,7 @@ pub(super) fn sheet() -> Result<Sheet> {
         ("share", "% of all"),
         ("each", "% a doubling"),
         ("rank", "rank"),
-        ("printed_rank", "printed"),
+        ("printed_rank", "paper's rank"),
     ];
     let title = "what each factor gives, in vectors a second: all 32 combinations, simulated";
     let mut sheet = Sheet::new("Factors", title, &columns);
@@ -69,7 +70,7 @@ pub(super) fn sheet() -> Result<Sheet> {
             SheetCell::Number(f64::from(printed), 0),
         ]);
     }
-    Ok(sheet.note(
+    Ok(sheet.note(nothing_printed("the paper gives an order alone")).note(
         "The level of the protocol comes first here because its two levels differ most: it decides who is busy, and so which processor counts. \
          Without it the order is the paper's where speeds are doubled: of two processors the busier one gives most, and bandwidth nothing.",
     ))

@@ -67,7 +67,7 @@ pub(super) fn sheet() -> Result<Sheet> {
         ];
         // Losses are compared as they are: of what is lost, one without any is off by all of it.
         let lost = 100.0 * (1.0 - rates[1] / rates[0]);
-        let compared = printed_and_here::cells(Some(printed.1), lost, None);
+        let compared = printed_and_here::cells(printed.1, lost, None);
         sheet.rows.push(own.into_iter().chain(compared).collect());
     }
     Ok(sheet.note(

@@ -1,6 +1,7 @@
 //! The paper's pictures on this machine: a display and its client as threads of one process, over a unix socket.
 
 use crate::measuring::end_with_parent;
+use crate::printed_and_here::nothing_printed;
 use serde::{Deserialize, Serialize};
 use stackline_core::error::{Error, Result};
 use stackline_core::named::NamedValue as _;
@@ -66,7 +67,7 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
     let columns = [
         ("picture", ""),
         ("rate", ""),
-        ("printed", "1985, local"),
+        ("local_1985", "1985, local"),
         ("here", "here"),
         ("times", "times"),
     ];
@@ -99,6 +100,9 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
             times,
         ]);
     }
+    sheet
+        .notes
+        .push(nothing_printed("machines of 1985 are not this one"));
     match here {
         Ok(_) => sheet.note(format!(
             "Means of {TRIALS} trials, client and display as threads of one process over a unix socket. An answer for each item costs two switches of \

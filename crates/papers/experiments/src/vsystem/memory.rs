@@ -1,30 +1,49 @@
 //! Table 5-2: memory of a display file and of the picture as bits, and from where on the file takes less.
 
+use crate::printed_and_here::{self, PrintedValue};
 use stackline_display::scenes::{inverters, polygon, structured_inverters};
 use stackline_display::symbols::Symbol;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Bytes of a display file as printed, pixels of a side of the picture, bytes of it as printed.
-const PRINTED: [(&str, f64, f64, f64); 3] = [
-    ("vector", 12_600.0, 800.0, 80_000.0),
-    ("rectangle, unstructured", 15_600.0, 400.0, 34_000.0),
-    ("rectangle, structured", 900.0, 400.0, 34_000.0),
+/// A picture: bytes of its display file as printed, pixels of its side, bytes of it as printed.
+struct PictureInPrint {
+    name: &'static str,
+    file: f64,
+    side: f64,
+    bits: f64,
+}
+
+const PRINTED: [PictureInPrint; 3] = [
+    PictureInPrint {
+        name: "vector",
+        file: 12_600.0,
+        side: 800.0,
+        bits: 80_000.0,
+    },
+    PictureInPrint {
+        name: "rectangle, unstructured",
+        file: 15_600.0,
+        side: 400.0,
+        bits: 34_000.0,
+    },
+    PictureInPrint {
+        name: "rectangle, structured",
+        file: 900.0,
+        side: 400.0,
+        bits: 34_000.0,
+    },
 ];
 
 pub(super) fn sheet() -> Sheet {
-    let columns = [
-        ("benchmark", ""),
-        ("printed", "printed"),
-        ("here", "here"),
-        ("bits_printed", "bitmap"),
-        ("bits", "w x h / 8"),
-        ("items", "items"),
-        ("even", "even at"),
-    ];
-    let mut sheet = Sheet::new(
+    let mut sheet = printed_and_here::sheet(
         "Table 5-2",
-        "bytes of the display file and of the picture's bits",
-        &columns,
+        "bytes of the display file and of the picture as bits (width x height / 8)",
+        &[
+            ("benchmark", ""),
+            ("value", "bytes"),
+            ("items", "items"),
+            ("even", "even at"),
+        ],
     );
     let bytes = |items: &[stackline_display::item::DisplayItem]| {
         let mut symbol = Symbol::default();
@@ -39,17 +58,20 @@ pub(super) fn sheet() -> Sheet {
         .map(|items| bytes(items))
         .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
     let here = [bytes(&polygon()), bytes(&inverters()), structured];
-    for ((name, printed, side, bits), (memory, items)) in PRINTED.into_iter().zip(here) {
-        let own = side * side / 8.0;
-        sheet.rows.push(vec![
-            SheetCell::text(name),
-            SheetCell::Number(printed, 0),
-            SheetCell::Number(memory, 0),
-            SheetCell::Number(bits, 0),
-            SheetCell::Number(own, 0),
-            SheetCell::Number(items, 0),
-            SheetCell::Number(own / 20.0, 0),
-        ]);
+    for (picture, (memory, items)) in PRINTED.into_iter().zip(here) {
+        let bits = picture.side * picture.side / 8.0;
+        let file = PrintedValue::new(picture.file, memory, 0)
+            .because("kept calls take 20 bytes, those of the printed size 14");
+        let picture_bits = PrintedValue::new(picture.bits, bits, 0)
+            .because("34,000 bytes are 522 pixels square, in the text about 400");
+        for (value, compared) in [("display file", file), ("bits", picture_bits)] {
+            sheet.rows.push(compared.row([
+                SheetCell::text(picture.name),
+                SheetCell::text(value),
+                SheetCell::Number(items, 0),
+                SheetCell::Number(bits / 20.0, 0),
+            ]));
+        }
     }
     let then = 23 * 20 + 32 * super::case::CALL_BYTES;
     sheet.note(format!(

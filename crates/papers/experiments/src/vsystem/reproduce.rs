@@ -113,6 +113,7 @@ mod tests {
         let settings = ReproductionSettings {
             seed: 1,
             transfers: 1,
+            most_seeds: None,
             precision: 0.1,
             measured: None,
             only: Some(only),
@@ -151,7 +152,7 @@ mod tests {
         let within = sheet
             .rows
             .iter()
-            .filter(|row| number(&row[4]).abs() <= 10.0)
+            .filter(|row| number(&row[5]).abs() <= 10.0)
             .count();
         assert_eq!(within, 15);
         let sheet = made("Table 4-3").remove(0);
@@ -168,7 +169,7 @@ mod tests {
         let found = rows
             .into_iter()
             .find(|row| matches!(&row[0], SheetCell::Text(name) if name.starts_with(what)));
-        number(&found.unwrap_or_else(|| panic!("{what}"))[2])
+        number(&found.unwrap_or_else(|| panic!("{what}"))[3])
     }
 
     #[test]

@@ -49,11 +49,17 @@ pub(crate) fn payload_room(route: &SimPairRoute, headers: u64) -> u32 {
     u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0)
 }
 
-/// What waits at each side for its host's interface.
+/// What waits at each side for its host's interface. A processor that copies packets into it is the sender's own: the sender gets no
+/// further ahead of it than a packet that waits while another is copied, so that its timers begin when a packet leaves.
 pub(super) fn send_credits(route: &SimPairRoute) -> [Rc<SendCredit>; 2] {
-    route
-        .rooms
-        .map(|room| Rc::new(SendCredit::new(room.min(SEND_BUFFER))))
+    [PairSide::Initiator, PairSide::Responder].map(|side| {
+        let most = if route.copies[side.index()] {
+            2 * route.mtu
+        } else {
+            SEND_BUFFER
+        };
+        Rc::new(SendCredit::new(route.rooms[side.index()].min(most)))
+    })
 }
 
 /// Proof that packets are of one run.

@@ -39,6 +39,8 @@ pub(crate) struct SimPairRoute {
     pub(crate) mtu: u64,
     /// Bytes that fit into the queues before their first links: a sender waits rather than that its own host drops.
     pub(crate) rooms: [u64; 2],
+    /// Whether the processors of the hosts copy what they send.
+    pub(crate) copies: [bool; 2],
     /// Whether a queue of the network marks packets: then its hosts ask for that.
     pub(crate) marks: bool,
 }

@@ -557,12 +557,26 @@ fn count_turns(records: &[&RunRecord], plan: &plan::MeasurementPart) -> u64 {
     TurnCount::of(plan.procedure.timed(PairSide::Initiator)).scaled(received)
 }
 
+/// Whether a part that has calls sends data in bulk besides, and its calls take less than half of its time: a file, and what is said before it.
+fn is_mostly_bulk(records: &[&RunRecord], plan: &plan::MeasurementPart) -> bool {
+    let ends_bulk = |call: &OperationCall| {
+        matches!(
+            call,
+            OperationCall::StopBulkPut | OperationCall::StopBulkGet
+        )
+    };
+    let calls: u64 = records.iter().map(|record| record.calls.sum).sum();
+    let elapsed: u64 = records.iter().map(|record| record.elapsed_ns).sum();
+    procedure::contains_call(plan.procedure.timed(PairSide::Initiator), &ends_bulk)
+        && calls.saturating_mul(2) < elapsed.saturating_mul(u64::from(plan.replicas.max(1)))
+}
+
 fn work(records: &[&RunRecord], plan: &plan::MeasurementPart) -> PartWorkload {
     let sum = |get: fn(&RunRecord) -> u64| records.iter().map(|record| get(record)).sum::<u64>();
-    if sum(|record| record.calls.n()) > 0 {
+    let pairs = records.len() as u64 * u64::from(plan.replicas.max(1));
+    if sum(|record| record.calls.n()) > 0 && !is_mostly_bulk(records, plan) {
         return PartWorkload::Calls;
     }
-    let pairs = records.len() as u64 * u64::from(plan.replicas.max(1));
     if pairs > 0 && count_turns(records, plan) >= LEAST_TURNS * pairs {
         return PartWorkload::Turns;
     }

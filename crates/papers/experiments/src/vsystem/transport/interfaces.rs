@@ -1,8 +1,9 @@
 //! Sections 9.3 and 9.4: packets that nobody wants, and an interface that holds 4 KB.
 
-use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, row, sheet};
 use super::session::{VSystemSessionFigures, run_across, run_all, tcp, transfer};
 use crate::parallel;
+use crate::printed_and_here::{PrintedFigure, nothing_printed};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -39,8 +40,8 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
             SheetCell::Number(100.0 * (1.0 - one.kbit_s / found[0].kbit_s), 1),
         ]);
     }
-    Ok(sheet.note(
-        "Nothing is printed. A broadcast is such a packet at every host at once. It is copied before anything else is done, so acknowledgements \
+    Ok(sheet.note(nothing_printed("the paper has no figures of it")).note(
+        "A broadcast is such a packet at every host at once. It is copied before anything else is done, so acknowledgements \
          and programs wait for it, and a transfer may lose more than the processor's share.",
     ))
 }
@@ -108,6 +109,7 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
                 .collect(),
         );
     }
+    let curve = curve.note(nothing_printed("`9.4 losses` has the value that is"));
     let mut judged = sheet(
         "9.4 losses",
         "the largest window, of 2000 to 9000 bytes, up to which an interface loses nothing",
@@ -115,21 +117,21 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
     judged.rows = vec![
         row(
             "10 MHz to 8 MHz",
-            VSystemPrintedFigure::Figure(5000.0),
+            PrintedFigure::Figure(5000.0),
             lossless(&slower),
             0,
             RowBasis::Predicts,
         ),
         row(
             "10 MHz to 10 MHz",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             lossless(&same),
             0,
             RowBasis::Shown,
         ),
         row(
             "10 MHz to 8 MHz, three packets held",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             lossless(&three),
             0,
             RowBasis::Shown,

@@ -1,7 +1,8 @@
 //! Section 7.1: windows in bytes over memory that is buffers of packets, and what allocating them costs.
 
-use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, row, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
+use crate::printed_and_here::{PrintedFigure, nothing_printed};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -66,8 +67,9 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
         });
     sheet.rows.extend(rows);
     Ok(sheet
+        .note(nothing_printed("the paper has no figures of it"))
         .note(
-            "Nothing is printed. Eight buffers offer a window of 8000 bytes, which 400 such packets have: the ninth that comes while the program \
+            "Eight buffers offer a window of 8000 bytes, which 400 such packets have: the ninth that comes while the program \
              is away is dropped. Moving packets together takes no time here; the paper found it too slow on the slower host.",
         )
         .note(
@@ -99,21 +101,21 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "% faster in packets of 1000",
-            VSystemPrintedFigure::Figure(3.0),
+            PrintedFigure::Figure(3.0),
             gain(&with, &without),
             1,
             RowBasis::Sets,
         ),
         row(
             "% faster in packets of 500",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             gain(&with_500, &without_500),
             1,
             RowBasis::Shown,
         ),
         row(
             "% faster in packets of 100",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             gain(&with_100, &without_100),
             1,
             RowBasis::Shown,

@@ -1,6 +1,7 @@
 //! Section 6: a server that answers before it has carried out a request, for calls one after the other.
 
 use super::session::run_all;
+use crate::printed_and_here::nothing_printed;
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -37,8 +38,8 @@ pub(in super::super) fn replies() -> Result<Sheet> {
             SheetCell::Number(100.0 * (late.seconds / early.seconds - 1.0), 0),
         ]);
     }
-    Ok(sheet.note(
-        "Nothing is printed. The server works while the answer travels and the client goes on; a client that asks again before it is done waits. Its \
+    Ok(sheet.note(nothing_printed("the paper has no figures of it")).note(
+        "The server works while the answer travels and the client goes on; a client that asks again before it is done waits. Its \
          answer can say that the request has come, not what became of it. Programs: `late_reply`, `early_reply` (`--profile`).",
     ))
 }

@@ -1,7 +1,8 @@
 //! Lantz, Nowicki and Theimer (1985), sections 7.2, 7.3 and 9.1: the best case, what timers do to it, and blocks of the client.
 
-use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, row, row_of_value, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
+use crate::printed_and_here::{PrintedFigure, PrintedValue};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
@@ -30,28 +31,28 @@ pub(in super::super) fn best() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "kbit/s in packets of 1000 bytes",
-            VSystemPrintedFigure::Figure(450.0),
+            PrintedFigure::Figure(450.0),
             put.kbit_s,
             0,
             RowBasis::Sets,
         ),
         row(
             "ms a packet",
-            VSystemPrintedFigure::Figure(18.0),
+            PrintedFigure::Figure(18.0),
             ms(&put, 1000.0),
             1,
             RowBasis::Sets,
         ),
         row(
             "kbit/s the other way (bulk_get)",
-            VSystemPrintedFigure::Figure(450.0),
+            PrintedFigure::Figure(450.0),
             get.kbit_s,
             0,
             RowBasis::Sets,
         ),
         row(
             "ms a packet of 500 bytes",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             ms(&small, 500.0),
             1,
             RowBasis::Shown,
@@ -150,51 +151,50 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
     vec![
         row(
             "times slower with a timeout of 40 ms",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             times(enough),
             2,
             RowBasis::Shown,
         ),
         row(
             "times slower with one of 30 ms",
-            VSystemPrintedFigure::AtLeast(2.0),
+            PrintedFigure::AtLeast(2.0),
             times(short),
             2,
             RowBasis::Predicts,
         ),
         row(
             "times slower with one of 20 ms",
-            VSystemPrintedFigure::AtLeast(2.0),
+            PrintedFigure::AtLeast(2.0),
             times(shorter),
             2,
             RowBasis::Predicts,
         ),
         row(
             "% slower: 4 s for 0.25 s, 1 in 1990 lost",
-            VSystemPrintedFigure::Figure(10.0),
+            PrintedFigure::Figure(10.0),
             slower(quick, long),
             1,
             RowBasis::Sets,
         ),
         row(
             "the same, 1 in 500 lost",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             slower(quick_500, long_500),
             1,
             RowBasis::Shown,
         ),
         row(
             "times the acks with an ack timer of 0",
-            VSystemPrintedFigure::Figure(2.0),
+            PrintedFigure::Figure(2.0),
             single.packets[1] / usual.packets[1],
             2,
             RowBasis::Predicts,
         ),
-        row(
+        row_of_value(
             "% slower with it",
-            VSystemPrintedFigure::Figure(1.0),
-            slower(usual, single),
-            1,
+            &PrintedValue::new(1.0, slower(usual, single), 1)
+                .because("a byte of an acknowledgement costs as much as one of data here"),
             RowBasis::Predicts,
         ),
     ]
@@ -216,8 +216,8 @@ pub(in super::super) fn timers() -> Result<Sheet> {
              duplicates would do what was not known in 1985.",
         ))
         .note(
-            "An acknowledgement has 52 bytes, which cost as much a byte as data do: twice as many cost more than is printed. If it were \
-             the interface's time alone (0.16 ms), they would cost about half of a percent.",
+            "An acknowledgement has 52 bytes. If it were \
+             the interface's time alone (0.16 ms), twice as many would cost about half of a percent.",
         ))
 }
 
@@ -238,21 +238,21 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
     sheet.rows = vec![
         row(
             "% faster with blocks of 2 KB",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             gain(&two),
             1,
             RowBasis::Shown,
         ),
         row(
             "% faster with blocks of 4 KB",
-            VSystemPrintedFigure::Range(15.0, 20.0),
+            PrintedFigure::Range(15.0, 20.0),
             gain(&four),
             1,
             RowBasis::Predicts,
         ),
         row(
             "% faster with blocks of 8 KB",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             gain(&eight),
             1,
             RowBasis::Shown,

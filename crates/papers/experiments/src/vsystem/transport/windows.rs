@@ -1,8 +1,9 @@
 //! Section 7.3: windows that are offered and used however small they are, as before RFC 813.
 
 use super::TEXT;
-use super::rows::{RowBasis, VSystemPrintedFigure, row, sheet};
+use super::rows::{RowBasis, row, sheet};
 use super::session::tcp;
+use crate::printed_and_here::PrintedFigure;
 use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
@@ -78,14 +79,14 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         let what = format!("times slower, read by {piece} bytes");
         sheet.rows.push(row(
             what,
-            VSystemPrintedFigure::UpTo(10.0),
+            PrintedFigure::UpTo(10.0),
             silly.0 / usual.0,
             1,
             RowBasis::Shown,
         ));
         sheet.rows.push(row(
             "times the packets",
-            VSystemPrintedFigure::Nothing,
+            PrintedFigure::Nothing,
             silly.1 / usual.1,
             1,
             RowBasis::Shown,
