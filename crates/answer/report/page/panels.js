@@ -15,7 +15,7 @@ const LISTED = 100;
 export function findings(found, measurements, show, scope) {
   const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` Measurement ${finding.measurement + 1}: ${measurements.get(finding.measurement)}` : "");
   // Where nothing was measured, what was looked for is said, and what was not.
-  if (scope) return [element("p", {}, `${found.length === 0 ? "Nothing was found. " : ""}${scope}`), ...findings(found, measurements, show, "").filter(() => found.length > 0)];
+  if (scope) return [element("p", {}, `${found.length === 0 ? "No cause was found. " : ""}${scope}`), ...findings(found, measurements, show, "").filter(() => found.length > 0)];
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
     element("p", { class: "sentence" }, sentence(finding.sentence)),

@@ -30,7 +30,7 @@ const INTERVAL: usize = 4;
 #[must_use]
 pub fn comparison(comparisons: &[MeasurementComparison]) -> String {
     if comparisons.is_empty() {
-        return "there is nothing to compare\n".to_owned();
+        return "nothing to compare\n".to_owned();
     }
     let rows: Vec<Vec<String>> = comparisons
         .iter()
@@ -178,7 +178,7 @@ fn verdict(m: &MetricComparison) -> String {
         ComparisonVerdict::NoDifferenceSeen => "no difference seen".to_owned(),
         ComparisonVerdict::CannotTell => format!(
             "cannot tell: {}",
-            m.reason.as_deref().unwrap_or("too little is known")
+            m.reason.as_deref().unwrap_or("too few runs to decide")
         ),
     }
 }

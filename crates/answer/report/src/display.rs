@@ -50,7 +50,8 @@ pub fn display(address: &str, rows: &[DisplayRateRow]) -> String {
     let mut out = format!("display at {address}\n\n");
     all.iter()
         .for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
-    out += "\nmean ± 95 % over n trials; construction: nothing is shown; display: by the display's own clock\n";
+    out +=
+        "\nmean ± 95 % over n trials; construction: window hidden; display: timed by the display\n";
     let mut notes: Vec<String> = Vec::new();
     for row in rows {
         let note = row

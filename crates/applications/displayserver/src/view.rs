@@ -81,7 +81,9 @@ pub fn show(server: &DisplayServer, at: &DisplayAddress, token: &Secret) -> Resu
         let Some(stream) = asked else { return };
         match looking.enter() {
             Some(_place) => look_on(&server, stream),
-            None => stream.refused(&format!("{MOST} browsers look on, which is as many as may")),
+            None => stream.refused(&format!(
+                "{MOST} browsers are connected, the most that are allowed"
+            )),
         }
     };
     thread::spawn(move || serve_streams(&listener, asking, serve));

@@ -37,13 +37,13 @@ fn hint(refused: &clap::Error) -> String {
         return tip;
     }
     if let Some(values) = said(ContextKind::ValidValue) {
-        return format!("it is one of {values}");
+        return format!("expected one of {values}");
     }
     let explains = format!("`{} --help` explains it", command());
     let usage = said(ContextKind::Usage).unwrap_or_default();
     match usage.trim_start_matches("Usage:").trim() {
         "" => explains,
-        usage => format!("the form is `{usage}`; {explains}"),
+        usage => format!("usage: `{usage}`; {explains}"),
     }
 }
 

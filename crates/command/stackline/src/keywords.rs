@@ -29,7 +29,7 @@ fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
 
 fn find(name: &str) -> Result<&'static CatalogueEntry> {
     all().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
-        Error::input(format!("there is no keyword {name} in the catalogue"))
+        Error::input(format!("unknown keyword {name}"))
             .hint("`stackline keywords` prints all of them; events with other keywords are kept and shown all the same")
     })
 }

@@ -46,6 +46,6 @@ fn pages(command: clap::Command) -> Vec<(String, clap::Command)> {
 fn page(command: clap::Command) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let written = Page::new(command.disable_help_subcommand(true)).render(&mut text);
-    written.map_err(|e| Error::measurement(format!("the manual page cannot be made: {e}")))?;
+    written.map_err(|e| Error::measurement(format!("cannot make the manual page: {e}")))?;
     Ok(text)
 }

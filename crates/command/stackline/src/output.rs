@@ -89,7 +89,7 @@ pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
         serde_json::to_string(value)
     };
     let text =
-        text.map_err(|e| Error::measurement(format!("the result cannot be written as JSON: {e}")))?;
+        text.map_err(|e| Error::measurement(format!("cannot write the result as JSON: {e}")))?;
     print_for_programs(&(text + "\n"))
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     if !flags.took.filter().is_any()
         && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some())
     {
-        return Err(Error::input("--slower-than and --faster-than are of pictures of lifelines")
+        return Err(Error::input("--slower-than and --faster-than apply to pictures of lifelines")
             .hint("add --svg FILE or --png FILE, without --monitor; `stackline lifelines` takes them too"));
     }
     if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
@@ -81,7 +81,7 @@ fn pictures(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result {
     };
     let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
-        Error::input("no requested lifeline is in that time").hint(hint)
+        Error::input("no requested lifeline lies in that time").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
@@ -149,7 +149,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
         None => {
             let root = runs_root();
             let newest = names(&root).pop();
-            let none = || Error::input(format!("there are no runs under {}", root.display()));
+            let none = || Error::input(format!("no runs are kept under {}", root.display()));
             PathBuf::from(
                 newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?,
             )

@@ -109,9 +109,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
                 .into_iter()
                 .find(|(_, all)| all.iter().any(is_it));
             let unknown = || {
-                let error = Error::input(format!(
-                    "there is no stack named {name} in the {world} world"
-                ));
+                let error = Error::input(format!("unknown stack {name} in the {world} world"));
                 match elsewhere {
                     Some((can, _)) => {
                         error.hint(format!("the {0} world has it: `--in {0}`", can.world))

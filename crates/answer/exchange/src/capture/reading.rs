@@ -314,8 +314,7 @@ impl CaptureSource<'_> {
     fn end(&mut self, cause: Option<&str>) {
         self.ended = true;
         if let Some(cause) = cause {
-            self.imported
-                .mistake(format!("it cannot be read on: {cause}"));
+            self.imported.mistake(format!("reading stopped: {cause}"));
         }
     }
 

@@ -274,10 +274,8 @@ impl BrowserAccess {
             .map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
         let path = absolute.unwrap_or(target);
         if !matches!(method, "GET" | "HEAD") {
-            let refused = BrowserHttpAnswer::new(
-                "405 Method Not Allowed",
-                "the page can be had by GET, and its head by HEAD\n",
-            );
+            let refused =
+                BrowserHttpAnswer::new("405 Method Not Allowed", "the page answers GET and HEAD\n");
             return BrowserHttpAnswer {
                 line: "Allow: GET, HEAD\r\n",
                 ..refused
@@ -327,7 +325,7 @@ impl BrowserAccess {
                 Err(error) => bad(&error),
                 Ok(_) if !is_of_page(&request) => Some(BrowserHttpAnswer::new(
                     "403 Forbidden",
-                    "who looks on needs the secret, and a page from here\n",
+                    "a viewer needs the secret and a page from this server\n",
                 )),
                 Ok(_)
                     if self
@@ -339,7 +337,7 @@ impl BrowserAccess {
                 Ok(_) => {
                     let refused = BrowserHttpAnswer::new(
                         "403 Forbidden",
-                        "who looks on needs the secret, and a page from here\n",
+                        "a viewer needs the secret and a page from this server\n",
                     );
                     Some(BrowserHttpAnswer {
                         is_wrong_secret: true,

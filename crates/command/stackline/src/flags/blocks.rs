@@ -108,8 +108,7 @@ Examples:
       /var/lib/stackline-blocks
 
 Its address is the one line on stdout, printed when it listens; port 0 is a free one. It runs until \
-Ctrl-C or TERM. Whoever reaches it may read; writing and joining need the key. Without a key it \
-serves what there is.";
+Ctrl-C or TERM. Anyone who reaches it may read; writing and joining need the key. Without a key it serves the sets that exist.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksMaster {

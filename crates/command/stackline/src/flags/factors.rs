@@ -105,7 +105,7 @@ pub(crate) struct FactorExperiment {
 fn wish(text: &str) -> Result<Wish, String> {
     let number = |text: &str| {
         text.parse()
-            .map_err(|_| format!("`{text}` is no number of combinations"))
+            .map_err(|_| format!("`{text}` is not a number of combinations"))
     };
     match text.split_once('=') {
         Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),
@@ -113,7 +113,7 @@ fn wish(text: &str) -> Result<Wish, String> {
         None if text == "screening" => Ok(Wish::Screening),
         None if text == "one-at-a-time" => Ok(Wish::OneAtATime),
         _ => Err(format!(
-            "`{text}` is no design; there are `full`, `fraction=16`, `screening`, `one-at-a-time`"
+            "unknown design `{text}`; expected `full`, `fraction=16`, `screening` or `one-at-a-time`"
         )),
     }
 }

@@ -115,7 +115,7 @@ impl NetExec {
             ([host], Some(_)) => (None, host),
             ([_], None) => {
                 let hint = "stackline net exec SPEC HOST -- COMMAND";
-                return Err(Error::input("there is no host, or no specification").hint(hint));
+                return Err(Error::input("a host or a specification is missing").hint(hint));
             }
             _ => {
                 let hint = "stackline net exec -e TEXT HOST -- COMMAND";
@@ -178,7 +178,7 @@ impl NetUp {
             ([network], Some(_)) => (None, Some(network)),
             ([], None) => {
                 let hint = "stackline net up SPEC, or -e TEXT";
-                return Err(Error::input("there is no specification").hint(hint));
+                return Err(Error::input("no specification is given").hint(hint));
             }
             _ => {
                 let hint = "stackline net up -e TEXT [NETWORK]";

@@ -140,7 +140,7 @@ catalogue! {
         "a response is there whole";
 
     AppLost = "APP_LOST", Application fate GivenUp: { unit, stream, offset, bytes }
-        "a call that nobody answered is given up";
+        "a call that no answer came is given up";
 
     AppStop = "APP_STOP", Application: { unit, stream }
         "the clock of this endpoint stops";
@@ -388,7 +388,7 @@ catalogue! {
         unit, kind, protocol, exact, name, status, client, server, client_program, server_program, request_bytes,
         response_bytes, parts, unknown,
     }
-        "a request of a program that is not ours: what it was, between whom; why no more is known of it";
+        "a request of another program: what it was, between whom; why no more is known of it";
 
     RequestParent = "REQUEST_PARENT", Tool: { unit, parent, parent_ppm }
         "a request was made for another one, and how sure that is";
@@ -433,7 +433,7 @@ catalogue! {
         "a port of a modelled network has that rate, that room in its queue and that size of cells; what it does not have is empty";
 
     ObserverCost = "OBSERVER_COST", Tool: { batches, without_ns, with_ns, spread_ns }
-        "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does; elapsed time where programs are stopped to be looked at; medians of batches, half the distance of their quartiles";
+        "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does; elapsed time where programs are stopped to be traced; medians of batches, half the distance of their quartiles";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
         "events that found no room since the last such event; by `trace`, packets and records, and how many were seen so far";

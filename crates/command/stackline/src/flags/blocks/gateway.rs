@@ -13,7 +13,7 @@ Examples:
   # a picture, to pan and zoom
   xdg-open http://127.0.0.1:7481/map/view
 
-It only reads, and whoever can reach it may; web pages of others too. Paths, headers, limits: \
+It only reads, and anyone who can reach it may read, other sites' web pages included. Paths, headers, limits: \
 docs/GATEWAY.md.";
 
 #[derive(Args, Debug)]

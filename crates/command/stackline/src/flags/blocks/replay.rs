@@ -208,7 +208,7 @@ fn pixels(text: &str) -> Result<(u32, u32), String> {
     let sides = text
         .split_once('x')
         .and_then(|(width, height)| Some((side(width)?, side(height)?)));
-    sides.ok_or_else(|| format!("`{text}` is no size in pixels such as 4096x2048"))
+    sides.ok_or_else(|| format!("`{text}` is not a size in pixels such as 4096x2048"))
 }
 
 /// Blocks of a list.
@@ -216,7 +216,7 @@ fn blocks(text: &str) -> Result<u32, String> {
     let most = limits::LONGEST_LIST;
     let number = text
         .parse::<u32>()
-        .map_err(|_| format!("`{text}` is no number of blocks"))?;
+        .map_err(|_| format!("`{text}` is not a number of blocks"))?;
     match number as usize <= most {
         true => Ok(number),
         false => Err(format!(
@@ -242,5 +242,5 @@ fn rate(text: &str) -> Result<u64, String> {
         .filter(|bytes| (1.0..1e12).contains(bytes));
     bytes
         .map(|bytes| bytes as u64)
-        .ok_or_else(|| format!("`{text}` is no rate such as 50Mbit/s"))
+        .ok_or_else(|| format!("`{text}` is not a rate such as 50Mbit/s"))
 }
