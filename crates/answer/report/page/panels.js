@@ -163,7 +163,9 @@ function chart(sorted) {
 export function statistics(head) {
   const rows = (head.run.measurements ?? []).map((/** @type {any} */ row) => {
     const [s, show] = judged(row);
-    const half = s?.ci95 ? ` ± ${show((s.ci95[1] - s.ci95[0]) / 2)}` : "";
+    const spread = s?.ci95 ? (s.ci95[1] - s.ci95[0]) / 2 : null;
+    const deterministic = spread !== null && row.world === "simulated" && spread <= 1e-12 * s.mean;
+    const half = deterministic ? ", deterministic" : spread === null ? "" : ` ± ${show(spread)}`;
     return [element("span", {}, `${row.measurement + 1}: ${partName(row)}`), row.stack, String(row.runs), NAMES[row.main] ?? "–",
       s ? `${show(s.mean)}${half}` : "–", s ? show(s.median) : "–", s ? show(s.p99) : "–", s ? `${show(s.min)} to ${show(s.max)}` : "–",
       (row.flags ?? []).join(", ")];

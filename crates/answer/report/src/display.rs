@@ -94,7 +94,10 @@ fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
     let times = base.map_or(String::new(), |base| {
         format!("{:.1}", statistics.mean / base)
     });
-    let half = statistics.half_width().map_or("-".to_owned(), number);
+    let half = match statistics.half_width() {
+        Some(0.0) => "deterministic".to_owned(),
+        half => half.map_or("-".to_owned(), number),
+    };
     Some(named(
         statistics.n.to_string(),
         number(statistics.mean),

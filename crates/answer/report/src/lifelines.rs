@@ -221,11 +221,9 @@ fn stretches(
     wanted: impl Fn(&&LifelineSegment) -> bool,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![
-        [
-            title, "n", "min", "median", "mean", "p90", "p99", "max", "share",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        [title, "n", "min", "median", "p99", "max", "share"]
+            .map(str::to_owned)
+            .to_vec(),
     ];
     let (points, segments) = table_of(shown);
     let mut last = None;
@@ -287,14 +285,7 @@ fn is_doubtful(segment: &LifelineSegment) -> bool {
 }
 
 fn spread(name: String, ns: &TimeSpread, last: &str) -> Vec<String> {
-    let times = [
-        ns.min_ns as f64,
-        ns.median_ns,
-        ns.mean_ns,
-        ns.p90_ns,
-        ns.p99_ns,
-        ns.max_ns as f64,
-    ];
+    let times = [ns.min_ns as f64, ns.median_ns, ns.p99_ns, ns.max_ns as f64];
     let mut cells = vec![name, ns.n.to_string()];
     cells.extend(times.map(time));
     cells.push(last.to_owned());

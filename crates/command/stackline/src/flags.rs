@@ -148,7 +148,7 @@ Examples:
   stackline run examples/first.stackline --trace
   # writes report.html beside its events
   stackline report 20260101-120000-first
-  stackline report 20260101-120000-first --svg lines.svg --from 1.2s --to 1.3s
+  stackline report 20260101-120000-first -o lines.pdf --from 1.2s --to 1.3s
   # the newest run's page, in a browser
   stackline open";
 
@@ -438,11 +438,12 @@ pub(crate) struct Ncc {
 }
 
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true)))]
+#[command(group(clap::ArgGroup::new("picture").args(["output", "svg", "png"]).multiple(true)))]
 pub(crate) struct ReportFlags {
     /// A run: a directory, or its name under the runs directory; pictures need its events
     pub(crate) run: PathBuf,
-    /// Write the page here instead of to report.html in the run's directory
+    /// Write the page here instead of to report.html in the run's directory; FILE.svg, .png or .pdf draws the lifelines, or the figures of a
+    /// run without them
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Read at most so many events at once and put at most so many on lifelines of the page; if there are more, read those of whole runs

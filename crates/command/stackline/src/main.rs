@@ -18,6 +18,7 @@ mod exit;
 mod export;
 mod factors;
 mod flags;
+mod fold;
 mod help;
 mod import;
 mod interrupt;

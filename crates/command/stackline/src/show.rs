@@ -11,7 +11,7 @@ use stackline_core::run_record::WakeUp;
 use stackline_core::units;
 use stackline_report::{Note, ReportHeader, TableOptions, Weight};
 use stackline_runs::StoredRun;
-use std::io::{IsTerminal, stdout};
+use std::io::stdout;
 
 /// Notes below a table where not all are requested.
 const FEW: usize = 3;
@@ -83,7 +83,7 @@ pub(crate) fn present(
         return Ok(());
     }
     let mut options = TableOptions {
-        colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        colour: output::has_colours(stdout()),
         notes: Vec::new(),
         most_notes: (flags.notes == TableNotesFlag::Few).then_some(FEW),
         percentiles: flags.percentiles.clone(),

@@ -53,6 +53,7 @@ mod shown;
 mod simulated;
 mod spims;
 mod ssh;
+mod terminal;
 mod together;
 mod trace;
 mod trace_network;
