@@ -8,6 +8,7 @@ mod command_groups;
 mod display;
 #[cfg(test)]
 mod documented_commands;
+mod examples;
 mod factors;
 mod import_export;
 mod lifelines;
@@ -103,10 +104,6 @@ SWITCH], stack, size, clients, from, to, any option of the stack, any variable. 
 declare its own (`factor delay x 0.1;`).";
 
 const AFTER_GENERATE: &str = "\
-Examples:
-  stackline truth generate labelled --count 20 --capture
-  STACKLINE_RUNS=labelled stackline diagnose last
-
 Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it \
 away and simulating again. docs/JSON.md describes truth.json.";
 
@@ -231,7 +228,6 @@ pub(crate) enum StacklineCommand {
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
-    #[command(after_help = "Example:  stackline man ~/.local/share/man/man1 && man stackline-run")]
     Man(Man),
     /// Serve a coordinator over stdin and stdout (started by `run`)
     Agent(AgentFlags),
@@ -259,9 +255,6 @@ pub(crate) enum PaperCommand {
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
     /// Show what the IMPs of a run reported: packets, processors, lines
-    #[command(
-        after_help = "Example:  stackline run --trace examples/arpanet.stackline && stackline ncc last --svg map.svg"
-    )]
     Ncc(Ncc),
 }
 
