@@ -23,7 +23,7 @@ pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
 }
 
 /// Those of measurements and traces, and those of the block server.
-fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
+pub(crate) fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
     ENTRIES.iter().chain(&BLOCK_ENTRIES)
 }
 

@@ -31,6 +31,7 @@ mod output;
 mod predict;
 mod progress;
 mod query;
+mod reference;
 mod report;
 mod reproduce;
 mod run;

@@ -186,7 +186,7 @@ fn describe(stack: &StackTable) -> String {
     out
 }
 
-fn form(name: &str, kind: OptionKind) -> String {
+pub(crate) fn form(name: &str, kind: OptionKind) -> String {
     match kind {
         OptionKind::Flag => name.to_string(),
         OptionKind::Bytes(..) => format!("{name} = BYTES"),
@@ -197,6 +197,6 @@ fn form(name: &str, kind: OptionKind) -> String {
     }
 }
 
-const fn yes(is: bool) -> &'static str {
+pub(crate) const fn yes(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
 }

@@ -456,7 +456,10 @@ fn documents_are_read_without_scrolling_sideways() {
     const PARAGRAPH: usize = 8;
     const CELL: usize = 210;
     let mut found = Vec::new();
-    for (path, document) in documents() {
+    // Pages of reference are tables of the code.
+    let read = documents().into_iter();
+    for (path, document) in read.filter(|(path, _)| !path.to_string_lossy().contains("/reference/"))
+    {
         let path = path.display();
         let mut paragraph = 0;
         for (number, line) in prose(&document) {

@@ -275,7 +275,11 @@ fn without_events(browser: &mut Browser, directory: &Path) {
     }
     assert!(text(browser, "#parts").contains("18.1 Mbit/s"));
     let order = "document.getElementById('findings').compareDocumentPosition(document.getElementById('lifelines')) & 4";
-    assert_eq!(browser.eval(order), 4, "findings come before what is missing");
+    assert_eq!(
+        browser.eval(order),
+        4,
+        "findings come before what is missing"
+    );
     let ranges = "document.querySelectorAll('#parts .range .mean').length > 0";
     assert_eq!(browser.eval(ranges), true);
 }

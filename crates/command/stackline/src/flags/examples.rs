@@ -115,7 +115,7 @@ const EXAMPLES: &[ExampleRow] = &[
         &[
             "stackline man manual",
             "stackline man ~/.local/share/man/man1 && man stackline-run",
-            "stackline man manual && man ./manual/stackline-trace.1",
+            "stackline man --reference docs/reference",
         ],
     ),
     (

@@ -1,8 +1,10 @@
 //! Every text of the language in the documents is right for the program itself, with the stacks it really has.
 
 use crate::support::Place;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const DOCUMENTS: [(&str, &str); 6] = [
@@ -138,4 +140,101 @@ fn examples_of_commands_that_need_nothing_run() {
         }
     }
     assert!(count >= 30, "{count}");
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs")
+}
+
+/// Every page of the documents, by its path below `docs`.
+fn pages() -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    for folder in ["", "reference/"] {
+        for entry in fs::read_dir(docs().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|it| it == "md") {
+                let name = format!("{folder}{}", path.file_name().unwrap().to_str().unwrap());
+                pages.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    pages
+}
+
+/// Targets of links in a text, fenced blocks left out.
+fn links(text: &str) -> Vec<String> {
+    let outside = text.split("```").step_by(2);
+    outside
+        .flat_map(|part| part.split("](").skip(1))
+        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+        .collect()
+}
+
+/// What a heading is called in an address, as GitHub and mdBook have it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || "-_".contains(c) => Some(c.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
+}
+
+#[test]
+fn the_reference_is_what_the_program_writes() {
+    let place = Place::new();
+    place.stackline(&["man", "--reference", "pages"]).succeeds();
+    for entry in fs::read_dir(place.path("pages")).unwrap() {
+        let path = entry.unwrap().path();
+        let written = fs::read_to_string(&path).unwrap();
+        let kept = docs().join("reference").join(path.file_name().unwrap());
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::create_dir_all(kept.parent().unwrap()).unwrap();
+            fs::write(&kept, &written).unwrap();
+        }
+        let said = fs::read_to_string(&kept).unwrap_or_default();
+        assert!(
+            said == written,
+            "{}: `stackline man --reference docs/reference` writes it anew",
+            kept.display()
+        );
+    }
+}
+
+#[test]
+fn every_page_is_in_the_summary_and_every_link_leads_somewhere() {
+    let pages = pages();
+    let summary = links(&pages["SUMMARY.md"]);
+    let mut found: Vec<String> = pages
+        .keys()
+        .filter(|name| *name != "SUMMARY.md" && !summary.contains(name))
+        .map(|name| format!("{name} is not in SUMMARY.md"))
+        .collect();
+    for (name, text) in &pages {
+        let folder = Path::new(name).parent().unwrap();
+        for link in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if file.is_empty() {
+                name.clone()
+            } else {
+                folder.join(file).to_str().unwrap().to_owned()
+            };
+            if !docs().join(&target).exists() {
+                found.push(format!("{name}: no file {link}"));
+            }
+            let is_heading = |line: &str| {
+                line.starts_with('#') && anchor(line.trim_start_matches('#').trim()) == place
+            };
+            if let Some(text) = pages.get(&target)
+                && !place.is_empty()
+                && !text.lines().any(is_heading)
+            {
+                found.push(format!("{name}: no heading {link}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -10,6 +10,7 @@ mod support;
 
 mod advice;
 mod arpanet;
+mod bad_days;
 mod blasts;
 mod blocks;
 mod blocks_killed;

@@ -170,6 +170,9 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("the local ports are used up by closed connections; fewer connections a run, or wait a minute")
         }
+        io::ErrorKind::NetworkUnreachable if address.starts_with("127.") => {
+            failure.hint("the loopback interface is down: `ip link set lo up`")
+        }
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("no route leads to it"),
         _ => failure,
     }
