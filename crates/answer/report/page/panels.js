@@ -129,7 +129,7 @@ export function operation({ servers, groups }) {
     nodes.push(table("Blocked: something was under way, and nothing came for longer than five usual gaps", ["server", "#intervals", "#longest", "#together", "#of its busy time", "#longer than"], rows));
   }
   if (together) {
-    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be if none had to do with another.`));
+    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be if they were independent.`));
   }
   return nodes;
 }

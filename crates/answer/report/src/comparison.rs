@@ -77,7 +77,7 @@ fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
     }
     let mut lines = vec![
         String::new(),
-        "An interval holds what varied between the runs of each; what changed from one to the other is not in it."
+        "An interval covers variation within each run, not what changed between the two."
             .to_owned(),
     ];
     for caveat in claimed.iter().flat_map(|c| &c.caveats) {

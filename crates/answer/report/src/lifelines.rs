@@ -202,7 +202,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
         .iter()
         .find(|whole| whole.group == group);
     rows.extend(
-        whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")),
+        whole.map(|whole| spread("first to last, of those that arrived".into(), &whole.ns, "")),
     );
     (rows.len() > 1).then(|| grid(rows))
 }
@@ -406,7 +406,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     lines.extend(shown.statistics.together.map(|together| {
         let (share, expected) = (percent(together.share), percent(together.expected));
         format!(
-            "several of {} blocked at once: {share} of the time, {expected} if none had to do with another",
+            "several of {} blocked at once: {share} of the time, {expected} if they were independent",
             together.groups
         )
     }));

@@ -126,8 +126,7 @@ fn notes_of_records(
         ));
     }
     if flags.seeds.is_some() && header.complete && are_equal(records) {
-        let text =
-            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
+        let text = "all runs are equal: deterministic, so one of them says all";
         notes.push(Note::new(Weight::Always, text));
     }
     notes

@@ -93,7 +93,7 @@ pub(crate) struct NetExec {
     /// Join the network of that name that is up, whatever the text says by now
     #[arg(long, conflicts_with = "seed")]
     pub(crate) join: bool,
-    /// Root of the network's randomness instead of the one written
+    /// Seed of the network to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
@@ -163,7 +163,7 @@ pub(crate) struct NetUp {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     expression: Option<String>,
-    /// Root of the network's randomness instead of the one written
+    /// Seed of the network to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 }

@@ -18,7 +18,7 @@ docs/GATEWAY.md.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGateway {
-    /// Where it listens; the default reaches only this machine
+    /// Address to listen on; the default is reachable from this machine only
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7481")]
     pub(crate) listen: SocketAddr,
     /// Where the master is
