@@ -144,7 +144,9 @@ def tar(files, prefix, when):
     directories = set()
     for path in files:
         directories.update(str(parent) for parent in pathlib.PurePosixPath(prefix + path).parents)
-    entries = {directory: (None, 0o755) for directory in directories - {".", "/"}}
+    # A directory stands before what is in it, by the same spelling: dpkg makes none that it has not met.
+    spelled = "./" if prefix.startswith("./") else ""
+    entries = {spelled + directory: (None, 0o755) for directory in directories - {".", "/"}}
     entries.update({prefix + path: entry for path, entry in files.items()})
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.GNU_FORMAT) as archive:

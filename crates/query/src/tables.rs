@@ -33,7 +33,7 @@ impl Run {
         let Some(found) = found else {
             let hint = "the runs come first, the query is the last word; quote it";
             return Err(Error::input(
-                format!("there is no run at {}", path.display()),
+                format!("no run at {}", path.display()),
                 hint,
             ));
         };

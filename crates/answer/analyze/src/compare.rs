@@ -286,7 +286,7 @@ fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), St
         ));
     };
     if a.mean <= 0.0 || b.mean <= 0.0 {
-        return Err("a mean is zero, so there is no ratio".to_owned());
+        return Err("a mean is zero, so no ratio can be formed".to_owned());
     }
     let variance = |s: &SampleStatistics, sd: f64| (sd / s.mean).powi(2) / to_f64(s.n);
     let (v, w) = (variance(a, sd_a), variance(b, sd_b));

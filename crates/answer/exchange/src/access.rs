@@ -68,7 +68,7 @@ pub fn read(bytes: &[u8]) -> Entries {
                         )
                     };
                     read.mistakes.add(REPORTED, words);
-                    *read.reasons.entry("no OTLP/JSON").or_default() += 1;
+                    *read.reasons.entry("not OTLP/JSON").or_default() += 1;
                     break;
                 }
             }
@@ -91,7 +91,7 @@ pub fn read(bytes: &[u8]) -> Entries {
             Err(why) => {
                 // The line may hold anything, and what is said of it is kept.
                 let (number, bytes) = (read.lines, line.len());
-                let words = || format!("line {number} tells of no request: {why} ({bytes} bytes)");
+                let words = || format!("line {number} describes no request: {why} ({bytes} bytes)");
                 read.mistakes.add(REPORTED, words);
                 *read.reasons.entry(why).or_default() += 1;
             }

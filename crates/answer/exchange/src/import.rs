@@ -93,7 +93,7 @@ impl ImportRequest {
         let found = FROM.iter().find(|format| format.name == name);
         found.map(Some).ok_or_else(|| {
             let names: Vec<&str> = FROM.iter().map(|format| format.name).collect();
-            Error::input(format!("there is no form {name}"))
+            Error::input(format!("unknown format {name}"))
                 .hint(format!("there are {}", names.join(", ")))
         })
     }
@@ -106,7 +106,8 @@ impl ImportRequest {
                 .split_once('=')
                 .filter(|(name, log)| !name.is_empty() && !log.is_empty());
             let (name, log) = parts.ok_or_else(|| {
-                Error::input(format!("--host {host} names no log")).hint("write --host NAME=LOG")
+                Error::input(format!("--host {host} does not name a log"))
+                    .hint("write --host NAME=LOG")
             })?;
             if !self.logs.iter().any(|given| given.as_os_str() == log) {
                 return Err(Error::input(format!(
@@ -142,8 +143,9 @@ impl ImportRequest {
                     true => format!("{} is given twice", log.name),
                     false => format!("{} and {} are one file", other.name, log.name),
                 };
-                return Err(Error::input(message)
-                    .hint("events of a log that is given twice would count twice; give it once"));
+                return Err(
+                    Error::input(message).hint("events would count twice; give each log once")
+                );
             }
         }
         Ok(given)
@@ -235,7 +237,7 @@ fn add_to_index(index: &mut Index, taken: &IntakeResult, imports: &[TraceImport]
     index.imports.extend(imports.iter().cloned());
 }
 
-const FORMS: &str = "docs/EVENTS.md has the forms that are read, `--as` chooses one";
+const FORMS: &str = "docs/EVENTS.md lists the formats; `--as` chooses one";
 
 /// The largest file of secrets that is read, bytes.
 const LARGEST_SECRETS: u64 = 256 << 20;
@@ -267,7 +269,7 @@ fn without_events(logs: &[ImportedLog<'_>]) -> Error {
         find_unsupported(&first)
     });
     let hint = known.unwrap_or(FORMS);
-    Error::input(format!("there is no event in {}", names.join(", "))).hint(hint)
+    Error::input(format!("{} holds no events", names.join(", "))).hint(hint)
 }
 
 /// Reads one log, and counts what of its events was taken.
@@ -319,7 +321,7 @@ fn import_as_its_form(
             .iter()
             .any(|import| import.path == path && import.bytes == length);
         if again {
-            return Err(Error::input(format!("{} is in this run already", log.name))
+            return Err(Error::input(format!("this run already has {}", log.name))
                 .hint("events of a log that is imported twice would count twice; import it into a run of its own"));
         }
     }
@@ -336,7 +338,7 @@ fn import_as_its_form(
     let found = FROM
         .iter()
         .find(|format| (format.recognises)(&log.name, &first));
-    let unknown = || Error::input(format!("{} is in no known form", log.name)).hint(FORMS);
+    let unknown = || Error::input(format!("{} has an unknown format", log.name)).hint(FORMS);
     let format = log.format.or(found).ok_or_else(unknown)?;
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
@@ -388,7 +390,7 @@ impl ImportOutcome {
                 .collect();
             (from.len() > 1).then(|| {
                 let from = from.join(", ");
-                format!("note: {from} have events of {host}, which is taken for one host; `--host OTHER=LOG` makes it two")
+                format!("note: {from} all have events of {host}, taken for one host; `--host OTHER=LOG` makes it two")
             })
         });
         several.collect()

@@ -84,13 +84,13 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
                 .for_each(|trace| otlp::import(&spans(trace, contents), contents, &mut imported)),
             Err(cause) if imported.table.is_empty() => {
                 return Err(Error::new(
-                    "this is no JSON of Jaeger",
+                    "this is not Jaeger's JSON",
                     crate::json_mistake(&cause, 0),
                 ));
             }
             Err(cause) => {
                 imported.mistake(format!(
-                    "the rest is no JSON of Jaeger: {}",
+                    "the rest is not Jaeger's JSON: {}",
                     crate::json_mistake(&cause, 0)
                 ));
                 break;

@@ -90,10 +90,10 @@ fn take(
             .find(|field| field.0.eq_ignore_ascii_case(name))
             .map(|field| &field.1)
     };
-    let at = find(date).ok_or_else(|| format!("there is no {date}"))?;
+    let at = find(date).ok_or_else(|| format!("{date} is missing"))?;
     let name = find(event)
         .filter(|name| !name.is_empty())
-        .ok_or_else(|| format!("there is no {event}"))?;
+        .ok_or_else(|| format!("{event} is missing"))?;
     let name = if contents {
         name.clone().into_owned()
     } else {
@@ -106,7 +106,7 @@ fn take(
     let at_ns = moment
         .and_then(|ns| i64::try_from(ns).ok())
         .and_then(|ns| u64::try_from(ns).ok());
-    let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is no moment from 1970 to 2262"))?;
+    let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is not a time between 1970 and 2262"))?;
     let host = find("HOST")
         .filter(|host| !host.is_empty())
         .map_or("unknown", |host| host);
@@ -146,9 +146,9 @@ fn fields(line: &str) -> Result<Vec<NetLoggerField<'_>>, String> {
     while !rest.is_empty() {
         let (name, behind) = rest
             .split_once('=')
-            .ok_or_else(|| format!("`{}` is no name=value", first_of(rest)))?;
+            .ok_or_else(|| format!("expected NAME=VALUE, found `{}`", first_of(rest)))?;
         if name.is_empty() || name.contains(char::is_whitespace) {
-            return Err(format!("`{}` is no name=value", first_of(rest)));
+            return Err(format!("expected NAME=VALUE, found `{}`", first_of(rest)));
         }
         let (value, behind) = match behind.strip_prefix('"') {
             Some(quoted) => quoted_value(quoted)

@@ -54,8 +54,8 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
 }
 
 fn read_protobuf(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
-    let data =
-        TracesData::decode(bytes).map_err(|cause| Error::new("this is no OTLP protobuf", cause))?;
+    let data = TracesData::decode(bytes)
+        .map_err(|cause| Error::new("this is not OTLP protobuf", cause))?;
     let mut imported = Imported::default();
     import(&data, contents, &mut imported);
     Ok(imported)
@@ -63,7 +63,7 @@ fn read_protobuf(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
 
 /// Objects one after the other, or an array of them. Of what cannot be read the next line that begins an object is the end.
 fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
-    let refused = |mistake: &str| Error::new("this is no OTLP/JSON", mistake);
+    let refused = |mistake: &str| Error::new("this is not OTLP/JSON", mistake);
     let mut imported = Imported::default();
     if bytes.trim_ascii_start().starts_with(b"[") {
         let all: Vec<TracesData> =

@@ -51,14 +51,14 @@ fn read_document(
     let log = serde_json::from_slice(bytes).or_else(|cause: serde_json::Error| {
         let mistake = json_mistake(&cause, 0);
         let whole = framing::whole_part(bytes, &cause)
-            .ok_or_else(|| Error::new("this is no qlog", &mistake))?;
+            .ok_or_else(|| Error::new("this is not qlog", &mistake))?;
         imported.mistake(format!("the rest, behind the last whole event: {mistake}"));
         Ok(whole)
     });
     let log: Json = log?;
     let traces = log["traces"]
         .as_array()
-        .ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
+        .ok_or_else(|| Error::new("this is not qlog", "it has no traces"))?;
     for trace in traces {
         let mut reader = QlogTraceReader::of(trace, host, contents);
         for event in trace["events"].as_array().into_iter().flatten() {
@@ -77,10 +77,10 @@ fn read_sequence<'b>(
     imported: &mut Imported,
 ) -> Result<(), Error> {
     let header: Json = serde_json::from_slice(records.next().unwrap_or_default())
-        .map_err(|cause| Error::new("this is no qlog", json_mistake(&cause, 0)))?;
+        .map_err(|cause| Error::new("this is not qlog", json_mistake(&cause, 0)))?;
     if !framing::is_header(&header) {
         return Err(Error::new(
-            "this is no qlog",
+            "this is not qlog",
             "its first record has neither qlog_version nor file_schema",
         ));
     }

@@ -183,7 +183,7 @@ pub fn analyse(
     scale: Option<EffectScale>,
 ) -> Result<FactorAnswer, String> {
     if observed.iter().any(|one| !one.value.is_finite()) {
-        return Err("a response is no number".into());
+        return Err("a response is not a number".into());
     }
     let positive = observed.iter().all(|one| one.value > 0.0);
     if scale == Some(EffectScale::Multiplicative) && !positive {
@@ -375,7 +375,7 @@ fn checks(
                 "no combination was run twice: intervals are Lenth's, out of the small effects"
                     .to_owned()
             }
-            _ => "no combination was run twice: there are no intervals".to_owned(),
+            _ => "no combination was run twice: no intervals can be given".to_owned(),
         });
         return doubts;
     }

@@ -183,6 +183,8 @@ function undrawn() {
   byId("drawn").hidden = model.at.length === 0;
   for (const part of ["breakdown", "segments"]) byId(part).hidden = true;
   byId("undrawn").hidden = false;
+  // Findings and figures come before what is missing.
+  if (model.at.length === 0) byId("environment").before(byId("lifelines"));
   byId("undrawn").textContent = model.at.length ? "No event names a data unit, so there are no lifelines. What monitors saw is drawn over time."
     : "This run kept no events, so there are no lifelines: `stackline run SPEC --trace` keeps them.";
 }

@@ -15,7 +15,7 @@ const LISTED = 100;
 export function findings(found, measurements, show, scope) {
   const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` Measurement ${finding.measurement + 1}: ${measurements.get(finding.measurement)}` : "");
   // Where nothing was measured, what was looked for is said, and what was not.
-  if (scope) return [element("p", {}, `${found.length === 0 ? "Nothing was found. " : ""}${scope}`), ...findings(found, measurements, show, "").filter(() => found.length > 0)];
+  if (scope) return [element("p", {}, `${found.length === 0 ? "No cause was found. " : ""}${scope}`), ...findings(found, measurements, show, "").filter(() => found.length > 0)];
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
     element("p", { class: "sentence" }, sentence(finding.sentence)),
@@ -63,7 +63,7 @@ function eventTable(model, caption, events, strong) {
     const [keyword, host, place] = model.kinds[kind];
     const data = element("span", {}, ...model.data(event).flatMap(([name, value], at) =>
       [at ? ", " : "", element("span", { class: "soft" }, `${name} `), value]));
-    const error = host === model.head.reference ? 0 : model.head.hosts[host]?.error_ns;
+    const error = host === model.head.reference || isOneClock(model.head, model.head.hosts[host]) ? 0 : model.head.hosts[host]?.error_ns;
     const way = events.slice(0, index).findLast((one) => model.kind[one] < model.points);
     const segment = way !== undefined && kind < model.points ? model.segment({ from: model.kind[way], to: kind })[0] : "";
     return [exact(model.at[event]), index === 0 ? "" : `+${time(model.at[event] - model.at[events[index - 1]])}`, segment,
@@ -129,7 +129,7 @@ export function operation({ servers, groups }) {
     nodes.push(table("Blocked: something was under way, and nothing came for longer than five usual gaps", ["server", "#intervals", "#longest", "#together", "#of its busy time", "#longer than"], rows));
   }
   if (together) {
-    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be if none had to do with another.`));
+    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be if they were independent.`));
   }
   return nodes;
 }
@@ -163,14 +163,16 @@ function chart(sorted) {
 export function statistics(head) {
   const rows = (head.run.measurements ?? []).map((/** @type {any} */ row) => {
     const [s, show] = judged(row);
-    const half = s?.ci95 ? ` ± ${show((s.ci95[1] - s.ci95[0]) / 2)}` : "";
+    const spread = s?.ci95 ? (s.ci95[1] - s.ci95[0]) / 2 : null;
+    const deterministic = spread !== null && row.world === "simulated" && spread <= 1e-12 * s.mean;
+    const half = deterministic ? ", deterministic" : spread === null ? "" : ` ± ${show(spread)}`;
     return [element("span", {}, `${row.measurement + 1}: ${partName(row)}`), row.stack, String(row.runs), NAMES[row.main] ?? "–",
       s ? `${show(s.mean)}${half}` : "–", s ? show(s.median) : "–", s ? show(s.p99) : "–", s ? `${show(s.min)} to ${show(s.max)}` : "–",
       (row.flags ?? []).join(", ")];
   });
   return [
     rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, head.run.origin ?? "This run measured nothing; its events were imported."),
-    head.printed ? element("details", rows.length ? {} : { open: "" }, element("summary", {}, "As printed, with what one has to know"), element("pre", {}, head.printed)) : null,
+    head.printed ? element("details", rows.length ? {} : { open: "" }, element("summary", {}, "As printed, with notes"), element("pre", {}, head.printed)) : null,
   ].filter((node) => node !== null);
 }
 
@@ -185,14 +187,28 @@ export function parts(head, measurement) {
   const shown = ones.length > FIRST ? ones.slice(0, FIRST - 1) : ones;
   // Of one run there is one throughput.
   const spread = all.some((row) => judged(row)[0]?.n > 1);
+  const most = Math.max(...all.map((row) => judged(row)[0]?.max ?? 0));
   const rows = [...shown, ...together].map((row) => {
     const [s, show] = judged(row);
     const cells = [element("span", { title: row.stack }, partName(row)), s ? show(s.median) : "–"];
-    return spread ? [...cells, s ? `${show(s.min)} to ${show(s.max)}` : "–"] : cells;
+    return spread ? [...cells, s ? range(s, most, `${show(s.min)} to ${show(s.max)}`) : "–", s ? (s.min === s.max ? "all equal" : `${show(s.min)} to ${show(s.max)}`) : "–"] : cells;
   });
   const what = NAMES[all[0].main] ?? "what was measured";
   const more = ones.length > shown.length ? element("a", { href: "#statistics", class: "soft" }, `and ${counted(ones.length - shown.length, "other part")}`) : null;
-  return [table(`${capital(what)} over ${counted(all[0].runs, "run")}`, ["part", "#median", ...(spread ? ["#min to max"] : [])], rows), more].filter((node) => node !== null);
+  return [table(`${capital(what)} over ${counted(all[0].runs, "run")}`, ["part", "#median", ...(spread ? ["from zero", "#min to max"] : [])], rows), more].filter((node) => node !== null);
+}
+
+/** The least and most, the 95 % interval and the mean, on an axis from zero. @param {any} s @param {number} most @param {string} said */
+function range(s, most, said) {
+  const across = (/** @type {number} */ value) => `${most > 0 ? 100 * Math.min(1, Math.max(0, value / most)) : 0}%`;
+  const bar = (/** @type {string} */ kind, /** @type {number} */ from, /** @type {number} */ to) => {
+    const made = element("span", { class: kind });
+    made.style.left = across(from);
+    if (kind !== "mean") made.style.width = across(to - from);
+    return made;
+  };
+  const sure = s.ci95 ? [bar("sure", s.ci95[0], s.ci95[1])] : [];
+  return element("span", { class: "range", role: "img", "aria-label": said }, bar("all", s.min, s.max), ...sure, bar("mean", s.mean, s.mean));
 }
 
 const NAMES = /** @type {Record<string, string>} */ ({ throughput: "throughput", response: "response time", connect: "connect time" });
@@ -208,12 +224,18 @@ export function judged(row) {
   }
 }
 
+/** Whether a host's times are those of the one clock that all hosts of the run have: virtual time, or one machine's. @param {any} head @param {any} host */
+function isOneClock(head, host) {
+  const isOne = ["simulated", "emulated"].includes(head.run.world) || String(head.run.origin ?? "").startsWith("Requests of programs");
+  return isOne && host !== undefined && host.error_ns === null && host.exchanges === 0 && host.offset_ns === 0 && host.drift_ppm === 0;
+}
+
 /** @param {import("./model.js").Model} model @returns {Node[]} */
 export function environment(model) {
   const { head } = model;
   const hosts = Object.entries(head.hosts).map(([name, host]) => [
-    name, count(host.recorded), count(host.lost), name === head.reference || host.error_ns === 0 ? "reference" : `${time(host.offset_ns)} ahead, ${host.drift_ppm.toFixed(2)} ppm fast`,
-    host.error_ns === null ? "unknown" : `± ${time(host.error_ns)}`, Object.entries(host.cost_s).map(([what, s]) => `${what} ${time(Number(s) * 1e9)}`).join(", ") || "–",
+    name, count(host.recorded), count(host.lost), name === head.reference || host.error_ns === 0 || isOneClock(head, host) ? "reference" : `${time(host.offset_ns)} ahead, ${host.drift_ppm.toFixed(2)} ppm fast`,
+    isOneClock(head, host) ? "none: one clock" : host.error_ns === null ? "unknown" : `± ${time(host.error_ns)}`, Object.entries(host.cost_s).map(([what, s]) => `${what} ${time(Number(s) * 1e9)}`).join(", ") || "–",
     [...Object.entries(host.absent).map(([what, why]) => `no ${what}: ${why}`), ...host.notes].join("; ") || "–"]);
   const flows = head.flows.slice(0, 200).map((/** @type {any} */ flow) => [`flow ${flow.id}`, String(flow.measurement + 1), `${flow.warmup ? "warm-up " : ""}${flow.run + 1}`, flow.hosts.join(" to "), flow.stack]);
   return [

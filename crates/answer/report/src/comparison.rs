@@ -30,7 +30,7 @@ const INTERVAL: usize = 4;
 #[must_use]
 pub fn comparison(comparisons: &[MeasurementComparison]) -> String {
     if comparisons.is_empty() {
-        return "there is nothing to compare\n".to_owned();
+        return "nothing to compare\n".to_owned();
     }
     let rows: Vec<Vec<String>> = comparisons
         .iter()
@@ -77,7 +77,7 @@ fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
     }
     let mut lines = vec![
         String::new(),
-        "An interval holds what varied between the runs of each; what changed from one to the other is not in it."
+        "An interval covers variation within each run, not what changed between the two."
             .to_owned(),
     ];
     for caveat in claimed.iter().flat_map(|c| &c.caveats) {
@@ -178,7 +178,7 @@ fn verdict(m: &MetricComparison) -> String {
         ComparisonVerdict::NoDifferenceSeen => "no difference seen".to_owned(),
         ComparisonVerdict::CannotTell => format!(
             "cannot tell: {}",
-            m.reason.as_deref().unwrap_or("too little is known")
+            m.reason.as_deref().unwrap_or("too few runs to decide")
         ),
     }
 }

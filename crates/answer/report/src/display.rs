@@ -50,7 +50,8 @@ pub fn display(address: &str, rows: &[DisplayRateRow]) -> String {
     let mut out = format!("display at {address}\n\n");
     all.iter()
         .for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
-    out += "\nmean ± 95 % over n trials; construction: nothing is shown; display: by the display's own clock\n";
+    out +=
+        "\nmean ± 95 % over n trials; construction: window hidden; display: timed by the display\n";
     let mut notes: Vec<String> = Vec::new();
     for row in rows {
         let note = row
@@ -93,7 +94,10 @@ fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
     let times = base.map_or(String::new(), |base| {
         format!("{:.1}", statistics.mean / base)
     });
-    let half = statistics.half_width().map_or("-".to_owned(), number);
+    let half = match statistics.half_width() {
+        Some(0.0) => "deterministic".to_owned(),
+        half => half.map_or("-".to_owned(), number),
+    };
     Some(named(
         statistics.n.to_string(),
         number(statistics.mean),

@@ -17,7 +17,9 @@
 //! | [`factors`](mod@factors) | which factors of an experiment matter |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`ncc`](mod@ncc) | what IMPs and lines did, as the Network Control Center had it |
-//! | [`picture`](mod@picture) | lifelines as SVG and PNG, for papers |
+//! | [`picture`](mod@picture) | lifelines as a picture, for papers |
+//! | [`results_picture`](mod@results_picture) | figures of measurements with their intervals as a picture |
+//! | [`scene`](mod@scene) | pictures as SVG, PNG and PDF |
 //! | [`monitored`](mod@monitored) | what monitors saw over time, as a chart |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
@@ -51,7 +53,8 @@ pub mod picture;
 pub mod plan;
 pub mod prediction;
 mod procedure;
-mod scene;
+pub mod results_picture;
+pub mod scene;
 pub mod sheet;
 pub mod table;
 #[cfg(test)]

@@ -202,7 +202,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
         .iter()
         .find(|whole| whole.group == group);
     rows.extend(
-        whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")),
+        whole.map(|whole| spread("first to last, of those that arrived".into(), &whole.ns, "")),
     );
     (rows.len() > 1).then(|| grid(rows))
 }
@@ -221,11 +221,9 @@ fn stretches(
     wanted: impl Fn(&&LifelineSegment) -> bool,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![
-        [
-            title, "n", "min", "median", "mean", "p90", "p99", "max", "share",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        [title, "n", "min", "median", "p99", "max", "share"]
+            .map(str::to_owned)
+            .to_vec(),
     ];
     let (points, segments) = table_of(shown);
     let mut last = None;
@@ -287,14 +285,7 @@ fn is_doubtful(segment: &LifelineSegment) -> bool {
 }
 
 fn spread(name: String, ns: &TimeSpread, last: &str) -> Vec<String> {
-    let times = [
-        ns.min_ns as f64,
-        ns.median_ns,
-        ns.mean_ns,
-        ns.p90_ns,
-        ns.p99_ns,
-        ns.max_ns as f64,
-    ];
+    let times = [ns.min_ns as f64, ns.median_ns, ns.p99_ns, ns.max_ns as f64];
     let mut cells = vec![name, ns.n.to_string()];
     cells.extend(times.map(time));
     cells.push(last.to_owned());
@@ -415,7 +406,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     lines.extend(shown.statistics.together.map(|together| {
         let (share, expected) = (percent(together.share), percent(together.expected));
         format!(
-            "several of {} blocked at once: {share} of the time, {expected} if none had to do with another",
+            "several of {} blocked at once: {share} of the time, {expected} if they were independent",
             together.groups
         )
     }));

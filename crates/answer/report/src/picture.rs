@@ -1,12 +1,8 @@
 //! Lifelines as a picture for papers: stages of the way upwards, time to the right, one line a data unit, bars of what was sent
-//! again and dropped on top. The same scene becomes SVG or PNG. Connections are drawn where there is nothing else, or where
+//! again and dropped on top. Connections are drawn where there is nothing else, or where
 //! they are named.
 //!
 //! Of very many lines some are drawn, those first that something became of, and the picture says so. Bars are of all of them.
-
-mod svg;
-
-pub use svg::svg;
 
 use crate::colours::LIGHT as COLOURS;
 use crate::lifeline_selection::thin_lifelines;
@@ -66,19 +62,12 @@ pub struct PictureSelection {
 /// A picture that was drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LifelinePicture {
-    scene: VectorScene,
+    /// What is drawn.
+    pub scene: VectorScene,
     /// How many lines it shows.
     pub lines: usize,
     /// Of how many in that time.
     pub of_lines: usize,
-}
-
-/// The picture as PNG.
-///
-/// # Errors
-/// A sentence when there is no memory for its pixels or it cannot be encoded.
-pub fn png(picture: &LifelinePicture) -> Result<Vec<u8>, String> {
-    crate::scene::png(&picture.scene)
 }
 
 /// Draws the wanted lines; `None` when there are none.
@@ -278,6 +267,7 @@ impl<'l> PictureFrame<'l> {
         };
         shapes.push(text(LEFT, height - 6.0, TextAnchor::Start, SOFT, begins));
         VectorScene {
+            title: "lifelines".to_owned(),
             width: WIDTH,
             height,
             shapes,

@@ -98,7 +98,7 @@ fn details(p: &Predicted, measured: bool) -> Vec<String> {
         PredictionOutcome::Predicted(answer) => values(answer),
     };
     if measured && p.measured.is_none() && p.prediction.answer().is_some() {
-        lines.push("the run holds no such figure".to_owned());
+        lines.push("the run has no such figure".to_owned());
     }
     lines
         .into_iter()

@@ -10,6 +10,7 @@ use crate::grid::{self, Align, fitting_gap, line_with_gap, total_with_gap, width
 use crate::notes::{self, Note, Weight};
 use label::{LabelBlock, blocks};
 use stackline_analyze::{RepeatedWork, RunMetric, Summary, flags};
+use stackline_core::plan::World;
 use stackline_core::units;
 use std::collections::BTreeSet;
 
@@ -92,9 +93,9 @@ fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     others.truncate(most);
     let more = match (left, meanings.is_empty()) {
         (0, true) => None,
-        (0, false) => Some("what stands behind ! is explained by --notes all".to_owned()),
+        (0, false) => Some("--notes all explains what follows !".to_owned()),
         (left, _) => Some(format!(
-            "{left} more with --notes all, which also explains what stands behind !"
+            "{left} more with --notes all, which also explains what follows !"
         )),
     };
     let text = |notes: Vec<Note>| notes.into_iter().map(|note| note.text);
@@ -323,6 +324,15 @@ const fn per_second(work: RepeatedWork) -> &'static str {
     }
 }
 
+/// Whether its runs are alike because nothing in them is drawn by chance: between means there is rounding alone.
+fn is_deterministic(summary: &Summary) -> bool {
+    summary.world == World::Simulated
+        && summary.main_statistics().is_some_and(|s| {
+            s.half_width()
+                .is_some_and(|half| half <= s.mean.abs() * 1e-12)
+        })
+}
+
 /// What is over runs and what over calls.
 fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     let any = |metric| summaries.iter().any(|summary| summary.main == Some(metric));
@@ -340,9 +350,15 @@ fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
         .iter()
         .any(uneven)
         .then(|| "a mean time weighs each call alike, a rate each run".to_owned());
-    let first = ["mean ± 95 % over n runs".to_owned()];
+    let alike = summaries
+        .iter()
+        .any(is_deterministic)
+        .then(|| "mean without ±: deterministic, all runs are equal".to_owned());
+    let first =
+        (!summaries.iter().all(is_deterministic)).then(|| "mean ± 95 % over n runs".to_owned());
     let parts: Vec<String> = first
         .into_iter()
+        .chain(alike)
         .chain(runs)
         .chain(times)
         .chain(weights)
@@ -396,7 +412,8 @@ fn figures(summary: &Summary, percentiles: &[Percentile]) -> [String; 2] {
     let (Some(metric), Some(s)) = (summary.main, summary.main_statistics()) else {
         return [ABSENT, ABSENT].map(str::to_owned);
     };
-    let mean = figure::with_half_width(metric, s.mean, s.half_width());
+    let half = s.half_width().filter(|_| !is_deterministic(summary));
+    let mean = figure::with_half_width(metric, s.mean, half);
     let spread = match metric {
         RunMetric::Response | RunMetric::Connect if percentiles.is_empty() => {
             figure::format_values(metric, &[Some(s.median), Some(s.p99)])

@@ -134,7 +134,7 @@ fn work(work: &ProgramCosts) -> Option<String> {
     said.with(some(work.per_switch), |time| format!("{time} a switch"));
     let mut all = Vec::new();
     all.extend((!said.is_empty()).then(|| format!("programs take {}", said.join(", "))));
-    all.with(work.polls, |every| format!("programs look every {every}"));
+    all.with(work.polls, |every| format!("programs poll every {every}"));
     (!all.is_empty()).then(|| all.join("; "))
 }
 

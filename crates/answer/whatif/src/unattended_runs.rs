@@ -37,7 +37,7 @@ pub fn make_unattended_runs(
 ) -> Result<Vec<RunRecord>> {
     directory.write_plan(plan)?;
     let program = std::env::current_exe()
-        .map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+        .map_err(|e| Error::environment(format!("cannot find the path of this program: {e}")))?;
     let context = RunContext {
         plan,
         launcher: Launcher::new(program, None),

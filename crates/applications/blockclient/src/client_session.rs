@@ -74,7 +74,7 @@ pub fn close(number: u64) -> Result<()> {
 }
 
 fn no_session() -> Error {
-    Error::input("there is no such client, or it was closed")
+    Error::input("unknown client, or one that was closed")
         .hint("a client is what blockclient_connect gave")
 }
 

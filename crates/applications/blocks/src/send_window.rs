@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_part_begins_when_the_path_and_the_transport_have_room() {
         let mut window = BlockSendWindow::new(0);
-        let unseen = |_: &mut BlockSendWindow| panic!("nothing has to be looked at");
+        let unseen = |_: &mut BlockSendWindow| panic!("nothing has to be traced");
         assert_eq!(window.next_part(true, unseen), PartStart::Now);
         assert_eq!(window.next_part(false, unseen), PartStart::Room);
         window.handed(FIRST);

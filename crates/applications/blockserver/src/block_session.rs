@@ -168,7 +168,7 @@ fn notes(outcome: &BlockReplayOutcome) -> Vec<String> {
         ));
     }
     if outcome.interrupted {
-        notes.push("INCOMPLETE: it was ended early".into());
+        notes.push("INCOMPLETE: it was stopped early".into());
     }
     notes
 }

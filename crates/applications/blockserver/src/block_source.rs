@@ -65,7 +65,7 @@ fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result
     // Not opened if it is something else: a pipe would be waited for.
     if !is_device && !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let error = Error::input(format!(
-            "{} is no file, directory or block device",
+            "{} is not a file, directory or block device",
             path.display()
         ));
         return Err(error.hint("write what comes from a pipe into a file first"));

@@ -227,7 +227,7 @@ impl BlockClient {
             .name("master".into())
             .stack_size(STACK)
             .spawn(move || listening.hear_master(receiver))
-            .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+            .map_err(|error| Error::environment(format!("cannot start a thread: {error}")))?;
         Ok(Self { shared })
     }
 
@@ -498,7 +498,7 @@ impl Drop for BlockClient {
 /// What a message says that is not the answer.
 pub(crate) fn refusal(message: &Message) -> Error {
     let Message::Refused(refused) = message else {
-        return Error::environment("the master gave another answer than was asked for");
+        return Error::environment("the master sent an answer to another question");
     };
     let words = refused.words.clone();
     match Why::of(refused.why) {
@@ -524,8 +524,9 @@ pub(crate) const READ_ON: &str = "sets that are open can be read on";
 
 fn master_gone(sent_away: Option<&String>) -> Error {
     match sent_away {
-        Some(words) => Error::environment(words.clone())
-            .hint("another try may succeed; else close other clients first"),
+        Some(words) => {
+            Error::environment(words.clone()).hint("try again, or close other clients first")
+        }
         None => Error::environment("the master is gone").hint(READ_ON),
     }
 }
@@ -595,7 +596,7 @@ impl BlockClientShared {
             answered.recv_timeout(ANSWER).map_err(|why| match why {
                 RecvTimeoutError::Disconnected => self.gone(),
                 RecvTimeoutError::Timeout => Error::environment("the master does not answer")
-                    .hint("is it still running? `stackline blocks list`"),
+                    .hint("check with `stackline blocks list` that it still runs"),
             })
         });
         lock(&self.answers).remove(&request);

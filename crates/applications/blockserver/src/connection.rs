@@ -57,7 +57,7 @@ impl std::fmt::Display for BlockConnectionEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Closed => f.write_str("the other side closed the connection"),
-            Self::Silent => f.write_str("the other side says nothing"),
+            Self::Silent => f.write_str("the peer sends nothing"),
             Self::Broken(words) => f.write_str(words),
         }
     }
@@ -226,7 +226,7 @@ pub fn connect(
             return Err(refusal(
                 address,
                 Why::Key,
-                "the other side does not hold this key",
+                "the peer does not have this key",
             ));
         }
         let proof = key.proof(false, role, &ours, &welcome.nonce);
@@ -242,7 +242,7 @@ fn reach(address: &str) -> Result<TcpStream> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| {
-            Error::input(format!("{address} is no address: {error}"))
+            Error::input(format!("{address} is not an address: {error}"))
                 .hint("write HOST:PORT, as in 10.0.0.5:7480")
         })?
         .collect();
@@ -275,21 +275,21 @@ fn welcome_of(
         Err(BlockConnectionEnd::Silent) => Err(silent_peer_error(address)),
         Err(BlockConnectionEnd::Closed) => {
             Err(Error::environment(format!("{address} closed the connection without a word")).hint(
-                "is that the port that `stackline blocks master` prints? if so, it may have too many connections",
+                "check that it is the port that `stackline blocks master` prints; if it is, the master may have too many connections",
             ))
         }
         Ok(_) | Err(_) => {
             Err(Error::environment(format!(
-                "what answers at {address} is no block server"
+                "what answers at {address} is not a block server"
             ))
-            .hint("the port of a master is the one that `stackline blocks master` prints"))
+            .hint("use the port that `stackline blocks master` prints"))
         }
     }
 }
 
 fn cannot_be_reached(address: &str, error: &io::Error) -> Error {
     Error::environment(format!("{address} cannot be reached: {error}"))
-        .hint("is it running there, and is that its address?")
+        .hint("check that it runs there and that this is its address")
 }
 
 /// That somebody has taken a connection and says nothing.
@@ -297,7 +297,7 @@ pub(crate) fn silent_peer_error(address: &str) -> Error {
     Error::environment(format!(
         "{address} does not answer, though it can be connected to"
     ))
-    .hint("is it stopped, or has it no time? another try may succeed")
+    .hint("it may be stopped or overloaded; try again")
 }
 
 /// That there is no key where one is needed.
@@ -314,7 +314,7 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
         Why::Key => {
             error.hint("master, servers and loaders need the same file of `stackline blocks key`")
         }
-        Why::Limit => error.hint("another try may succeed; else close other clients first"),
+        Why::Limit => error.hint("try again, or close other clients first"),
         _ => error,
     }
 }
@@ -341,7 +341,7 @@ pub fn accept_connection(
     };
     if hello.magic != MAGIC {
         return Err(BlockConnectionEnd::Broken(
-            "what came is of another protocol".into(),
+            "the peer speaks another protocol".into(),
         ));
     }
     if hello.version != VERSION {
@@ -360,7 +360,7 @@ pub fn accept_connection(
         return refuse(
             &mut sender,
             Why::Key,
-            "this side has no key, so nobody writes here",
+            "this side has no key, so it accepts no writes",
         );
     }
     sender.message(
@@ -377,7 +377,7 @@ pub fn accept_connection(
             return refuse(&mut sender, Why::Malformed, "a proof was expected");
         };
         if !key.verifies(&prove.proof, false, role, &theirs, &ours) {
-            return refuse(&mut sender, Why::Key, "the keys are not the same");
+            return refuse(&mut sender, Why::Key, "the keys differ");
         }
     }
     receiver.stream.set_read_timeout(None)?;

@@ -82,7 +82,7 @@ impl BlockConnectionSlots {
         stream: &TcpStream,
     ) -> io::Result<impl FnOnce() + Send + use<>> {
         let words = format!(
-            "{} has {} connections that have not said who they are: the oldest was closed",
+            "{} has {} connections that have not authenticated: the oldest was closed",
             self.name, self.limits.strangers
         );
         let stream = stream.try_clone()?;

@@ -55,24 +55,21 @@ struct BlockDiskFiles {
 }
 
 fn cannot_be_used(path: &Path, error: &io::Error) -> Error {
-    let error = Error::environment(format!(
-        "the disk {} cannot be used: {error}",
-        path.display()
-    ));
+    let error = Error::environment(format!("cannot use the disk {}: {error}", path.display()));
     error.hint("a disk is a directory, a file or a block device that this user may write")
 }
 
 fn cannot_be_a_disk(path: &Path) -> Error {
     let error = Error::input(format!(
-        "{} is no directory, file or block device",
+        "{} is not a directory, file or block device",
         path.display()
     ));
     error.hint("--disk PATH names one")
 }
 
 fn is_taken(path: &Path) -> Error {
-    let error = Error::input(format!("another server has the disk {}", path.display()));
-    error.hint("each server has disks of its own")
+    let error = Error::input(format!("another server uses the disk {}", path.display()));
+    error.hint("give each server its own disks")
 }
 
 impl BlockDisk {
@@ -85,7 +82,7 @@ impl BlockDisk {
         let failed = |error: io::Error| cannot_be_used(path, &error);
         let metadata = fs::metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                failed(error).hint("make it first: a directory, or an empty file")
+                failed(error).hint("create it first: a directory, or an empty file")
             }
             _ => failed(error),
         })?;
@@ -411,7 +408,7 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
         }
         DiskPageContent::Nothing if is_writable => new_page(file, path).map_err(failed),
         DiskPageContent::Nothing => Err(Error::environment(format!(
-            "{} is empty and can only be read",
+            "{} is empty and read-only",
             path.display()
         ))
         .hint("a new disk is one that this user may write")),

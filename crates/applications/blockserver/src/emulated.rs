@@ -76,18 +76,18 @@ pub fn replay_emulated(session: &EmulatedSession<'_>, interrupted: &AtomicBool) 
     }
     // However it is ended: what was started ends, and the directory with the key goes, before this process does.
     let scratch = scratch::create_directory("blocks").map_err(|error| {
-        Error::environment(format!("no temporary directory can be made: {error}"))
+        Error::environment(format!("cannot create a temporary directory: {error}"))
             .hint("TMPDIR names another place for the disks of the servers")
     })?;
     let failed =
-        |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
+        |error: std::io::Error| Error::environment(format!("cannot create the key: {error}"));
     let made = key::generate_key().map_err(failed)?;
     let key_file = scratch.path().join("key");
     key::write_key_file(&key_file, &made).map_err(failed)?;
     fill(session, &scratch, &made, interrupted)?;
     goes_on(interrupted)?;
     let program = std::env::current_exe().map_err(|error| {
-        Error::environment(format!("this program's own file cannot be found: {error}"))
+        Error::environment(format!("cannot find the path of this program: {error}"))
     })?;
     let network = session.network;
     let seed = Seed::root(session.request.seed)
@@ -169,7 +169,7 @@ fn fill(
         .map_or((0, 0), |picture| (picture.width, picture.height));
     let text = format!("terrain:{width}x{height}:{}", session.request.seed);
     let mut terrain =
-        Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is no terrain")))??;
+        Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is not a terrain")))??;
     load::load(&client, made, &session.set, &mut terrain, None, |_| {
         goes_on(interrupted)
     })?;
@@ -184,7 +184,7 @@ fn fill(
 
 fn new_disk(path: &Path) -> Result<BlockDisk> {
     let failed =
-        |error: std::io::Error| Error::environment(format!("a disk cannot be made: {error}"));
+        |error: std::io::Error| Error::environment(format!("cannot create a disk: {error}"));
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -207,7 +207,7 @@ fn wait(interrupted: &AtomicBool, done: impl Fn() -> Result<bool>) -> Result<()>
         goes_on(interrupted)?;
         if Instant::now() > until {
             return Err(Error::environment(
-                "the servers do not come up, or do not end",
+                "timed out waiting for the servers to start or to stop",
             ));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -229,7 +229,7 @@ impl EmulatedReplay<'_> {
     fn at(&self, host: &str, port: u16) -> Result<SocketAddr> {
         let hosts = &self.session.network.hosts;
         let at = hosts.iter().position(|known| known.name == host);
-        let at = at.ok_or_else(|| Error::input(format!("there is no host {host}")))?;
+        let at = at.ok_or_else(|| Error::input(format!("unknown host {host}")))?;
         let node = NodeIndex(u32::try_from(at).unwrap_or(u32::MAX));
         Ok((Ipv4Addr::from(host_address(node)), port).into())
     }
@@ -302,9 +302,8 @@ impl EmulatedReplay<'_> {
             request,
             json: session.json,
         }));
-        let failed = |error: std::io::Error| {
-            Error::environment(format!("the client cannot be started: {error}"))
-        };
+        let failed =
+            |error: std::io::Error| Error::environment(format!("cannot start the client: {error}"));
         let mut command = self.command(&roles.client, &part, "client")?;
         let mut child = command.stdin(Stdio::null()).spawn().map_err(failed)?;
         let status = ports::until_over(

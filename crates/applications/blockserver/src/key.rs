@@ -65,12 +65,9 @@ pub fn create_key_file(path: &Path) -> Result<()> {
                 }
                 Err(_) => "it does not hold a key: remove it first, or name another file",
             };
-            Error::input(format!("{} is there already", path.display())).hint(hint)
+            Error::input(format!("{} exists already", path.display())).hint(hint)
         }
-        _ => Error::environment(format!(
-            "the key {} cannot be written: {error}",
-            path.display()
-        )),
+        _ => Error::environment(format!("cannot write the key {}: {error}", path.display())),
     };
     let key = generate_key().map_err(failed)?;
     write_key_file(path, &key).map_err(failed)
@@ -91,11 +88,8 @@ pub fn write_key_file(path: &Path, key: &BlockWriteKey) -> io::Result<()> {
 /// When there is none, or the file holds something else.
 pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
     let text = files::read_text(path, LONGEST).map_err(|error| {
-        Error::input(format!(
-            "the key {} cannot be read: {error}",
-            path.display()
-        ))
-        .hint("`stackline blocks key` makes one")
+        Error::input(format!("cannot read the key {}: {error}", path.display()))
+            .hint("`stackline blocks key` makes one")
     })?;
     let digits = text.trim();
     let mut key = [0; 32];
@@ -109,8 +103,10 @@ pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
     if whole && parsed {
         Ok(BlockWriteKey(key))
     } else {
-        Err(Error::input(format!("{} is no key", path.display()))
-            .hint("a key is 64 hexadecimal digits"))
+        Err(
+            Error::input(format!("{} does not hold a key", path.display()))
+                .hint("a key is 64 hexadecimal digits"),
+        )
     }
 }
 

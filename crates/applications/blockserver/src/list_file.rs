@@ -101,7 +101,7 @@ pub fn read_lists(path: &Path) -> Result<Lists> {
         }
         let set = words.next().ok_or_else(|| wrong("no set"))?;
         let blocks: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
-        let blocks = blocks.ok_or_else(|| wrong("a block is no number"))?;
+        let blocks = blocks.ok_or_else(|| wrong("a block is not a number"))?;
         if blocks.len() > limits::LONGEST_LIST {
             return Err(wrong(
                 "it has more blocks than a list may have, which is 8192",

@@ -21,7 +21,7 @@ const SYNC: Duration = Duration::from_secs(60);
 const SAID: Duration = Duration::from_millis(500);
 
 /// What to do when a load ended through no fault of its own.
-const AGAIN: &str = "once the master is there, start the load again: it goes on where it was";
+const AGAIN: &str = "once the master is up, start the load again: it resumes";
 
 /// Where the blocks of a set come from.
 pub trait BlockSource {
@@ -149,7 +149,9 @@ fn same(about: &BlockSet, source: &mut dyn BlockSource, number: u64, checksum: u
         "the set {} was begun with another content: its block {number} differs",
         about.name
     ));
-    Err(error.hint("choose another name, or `stackline blocks delete` what is there of it first"))
+    Err(error.hint(
+        "choose another name, or remove what was loaded with `stackline blocks delete` first",
+    ))
 }
 
 struct Writers<'k> {
@@ -337,7 +339,7 @@ impl Writers<'_> {
 
     fn gone(&self, server: u16, words: &str) -> Error {
         Error::environment(format!("{}: {words}", self.name(server))).hint(
-            "what was acknowledged is kept: start the load again once the server is there, and it goes on where it was",
+            "what was acknowledged is kept: start the load again once the server is up, and it resumes",
         )
     }
 }

@@ -100,12 +100,11 @@ impl std::fmt::Debug for RunningMaster {
 /// # Errors
 /// When it cannot listen, or what it remembers cannot be read.
 pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> {
-    let failed = |error: std::io::Error| {
-        Error::environment(format!("the master cannot be started: {error}"))
-    };
+    let failed =
+        |error: std::io::Error| Error::environment(format!("cannot start the master: {error}"));
     std::fs::create_dir_all(data).map_err(|error| {
         Error::environment(format!(
-            "the directory {} cannot be made: {error}",
+            "cannot create the directory {}: {error}",
             data.display()
         ))
         .hint("--data DIRECTORY names another place for what the master remembers")
@@ -116,7 +115,7 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
     made.map_err(failed)?;
     let mut machine = Master::default();
     store.recall(&path, |change| machine.remember(change))?;
-    let hint = "is another master there? --listen HOST:PORT names another place";
+    let hint = "another master may listen there; --listen HOST:PORT chooses another address";
     let listener = serve::listen_at(options.listen, hint)?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
@@ -297,7 +296,7 @@ impl MasterServiceShared {
                         (ended, state.machine.server_name(connection))
                     {
                         (self.options.say)(&format!(
-                            "the server {name} says nothing any more: it counts as down"
+                            "the server {name} no longer answers: it counts as down"
                         ));
                     }
                     return;
@@ -416,7 +415,7 @@ impl MasterServiceShared {
     fn report_closed(&self) {
         if let Some(count) = self.closed.happened(std::time::Instant::now()) {
             (self.options.say)(&format!(
-                "connections that were closed because too much waited for them unread: {count}"
+                "connections closed because they left too much unread: {count}"
             ));
         }
     }

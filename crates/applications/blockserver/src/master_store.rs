@@ -243,7 +243,7 @@ fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
 }
 
 /// What can be done about a file that is there and cannot be understood.
-const DAMAGED: &str = "the file is damaged, or it is no master's file: restore a copy of it. The disks keep their blocks meanwhile; an \
+const DAMAGED: &str = "the file is damaged, or not a master's file: restore a copy of it. The disks keep their blocks meanwhile; an \
                        empty master beside them does not know these blocks, so do not start one for these disks";
 
 /// What can be done where the file cannot be opened, by the cause.
@@ -269,7 +269,7 @@ fn hint(error: &DatabaseError) -> &'static str {
                 "make room on the disk that holds the file"
             }
             ErrorKind::ReadOnlyFilesystem => {
-                "the file system can only be read: make it writable, or name another place with --data DIRECTORY"
+                "the file system is read-only: make it writable, or name another place with --data DIRECTORY"
             }
             _ => "look at the disk that holds the file",
         },

@@ -215,10 +215,10 @@ impl<'r> SetReader<'r> {
         let is_empty = fs::read_dir(path).map(|mut entries| entries.next().is_none());
         if path.symlink_metadata().is_ok() && !is_empty.unwrap_or(false) {
             let error = Error::input(format!(
-                "{} is there already, and the set is a directory",
+                "{} exists already, and the set is a directory",
                 path.display()
             ));
-            return Err(error.hint("-o names a directory that is not there yet, or an empty one"));
+            return Err(error.hint("-o must name a new or an empty directory"));
         }
         let parent = path
             .parent()

@@ -178,11 +178,10 @@ pub(crate) fn now() -> Instant {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<RunningDiskServer> {
-    let hint = "is another server there? --listen HOST:PORT names another place";
+    let hint = "another server may listen there; --listen HOST:PORT chooses another address";
     let listener = serve::listen_at(options.listen, hint)?;
-    let failed = |error: std::io::Error| {
-        Error::environment(format!("the server cannot be started: {error}"))
-    };
+    let failed =
+        |error: std::io::Error| Error::environment(format!("cannot start the server: {error}"));
     let address = listener.local_addr().map_err(failed)?;
     let machine = DiskServerMachine::new(0, disks.len() as u16, options.cache);
     let depth = options.depth.max(1);
@@ -376,7 +375,7 @@ impl DiskServerShared {
             && let Some(count) = self.closed.happened(std::time::Instant::now())
         {
             let words =
-                "clients that were closed because they read nothing while others waited for room";
+                "clients that were closed because they did not read while others waited for room";
             (self.options.say)(&format!("{words}: {count}"));
         }
     }
@@ -387,12 +386,12 @@ impl DiskServerShared {
         if let Some(more) = words {
             let path = &slot.disk.about().path;
             let others = if more > 0 {
-                format!(", and {more} others since it was said last")
+                format!(", and {more} others since the last report")
             } else {
                 String::new()
             };
             (self.options.say)(&format!(
-                "disk {path}: what is there from byte {} on ({} bytes) is not the block that was written{others}",
+                "disk {path}: at byte {} ({} bytes) is not the block that was written{others}",
                 spot.offset, spot.length
             ));
         }
@@ -415,7 +414,7 @@ impl DiskServerShared {
             if was_writable && !writable {
                 let path = &slot.disk.about().path;
                 (self.options.say)(&format!(
-                    "disk {path} can only be read from now on: it gets no more blocks"
+                    "disk {path} is read-only from now on: no more blocks are placed on it"
                 ));
             }
             if up != slot.is_up.swap(up, Ordering::Relaxed) {
@@ -526,7 +525,7 @@ impl DiskServerShared {
                 }
                 _ => {
                     return Err(BlockConnectionEnd::Broken(
-                        "that message does not belong here".into(),
+                        "that message is not allowed here".into(),
                     ));
                 }
             }

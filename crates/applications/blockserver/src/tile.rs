@@ -7,7 +7,7 @@ use stackline_core::error::{Error, Result};
 /// The picture of a set.
 fn picture(about: &BlockSet) -> Result<&Pyramid> {
     about.picture.as_ref().ok_or_else(|| {
-        Error::input(format!("the set {} is no picture", about.name))
+        Error::input(format!("the set {} is not a picture", about.name))
             .hint("leave --tile out; --blocks reads a part of it")
     })
 }

@@ -437,7 +437,7 @@ fn a_server_that_is_down_is_503_until_it_is_there_again() {
     let gone = statuses.iter().position(|status| *status == 503).unwrap();
     assert_eq!(
         http.get(&format!("/map/{gone}")).text(),
-        format!("503: block {gone} of map: no server that is up has it\n")
+        format!("503: block {gone} of map: no running server has it\n")
     );
     assert_eq!(http.get("/map").status, 503);
     // The old one lets go of its disks when its last thread has gone.
@@ -541,7 +541,7 @@ fn a_corrupt_block_is_502() {
         (answer.status, answer.text()),
         (
             502,
-            "502: block 2 of map: it is not what was written\n".into()
+            "502: block 2 of map: the block read is not the one written\n".into()
         )
     );
     assert_eq!(http.get("/map/1").status, 200);

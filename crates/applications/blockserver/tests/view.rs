@@ -152,7 +152,7 @@ fn the_page_in_chromium() {
         "Object.assign(stackline.view, { x: 3000, y: 2500, scale: 1 }); stackline.move(0, 0)",
     );
     browser.until(
-        "document.getElementById('trouble').textContent.includes('no server that is up has it')",
+        "document.getElementById('trouble').textContent.includes('no running server has it')",
     );
     assert!(browser.eval("stackline.stats.failed").as_u64().unwrap() > 0);
 }

@@ -97,7 +97,7 @@ impl DisplayEndReason {
                 format!("it does not speak version {VERSION} of the display's protocol")
             }
             Self::Stranger => "it does not know the display's secret".to_owned(),
-            Self::Beyond => "it sent more than it was granted".to_owned(),
+            Self::Beyond => "client exceeded its credit".to_owned(),
         }
     }
 }

@@ -130,7 +130,7 @@ impl NgpFrameBuffer {
         {
             let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
             if length > LONGEST || !(HELLO..=REPEATED).contains(&what) {
-                return Err(Broken("what comes is no frame"));
+                return Err(Broken("the peer sent something other than a frame"));
             }
             let Some(body) = self.rest.get(used + FRAME..used + FRAME + length) else {
                 break;
@@ -371,7 +371,7 @@ impl Far {
                         .collect();
                     put(&mut self.out, HELLO, &[&announced]);
                 }
-                (_, false) => return Err(Broken("it did not say who it is")),
+                (_, false) => return Err(Broken("it did not authenticate")),
                 (AGAIN, _) => lock(&self.store).keep(&body),
                 (HELLO | MISSING, _) => return Err(Broken("a client sends no such frame")),
                 _ => {
@@ -387,7 +387,7 @@ impl Far {
             self.go_on(&mut requests)?;
             // A short frame can name a long definition, but no client may send more than its credit.
             if requests.len() > 2 * CREDIT as usize {
-                return Err(Broken("it sends more than it may"));
+                return Err(Broken("client exceeded its credit"));
             }
         }
         Ok(requests)
@@ -434,7 +434,7 @@ impl Far {
                     let (times, request) = body.split_first_chunk().ok_or(short)?;
                     let times = usize::from(u16::from_be_bytes(*times));
                     if requests.len() + times * request.len() > 2 * CREDIT as usize {
-                        return Err(Broken("it sends more than it may"));
+                        return Err(Broken("client exceeded its credit"));
                     }
                     (0..times).for_each(|_| requests.extend_from_slice(request));
                 }

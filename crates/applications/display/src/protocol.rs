@@ -153,7 +153,7 @@ impl MalformedDisplayMessage {
     pub fn words(self) -> String {
         match self {
             Self::Length => "a message is shorter than its own head".to_owned(),
-            Self::Operation(number) => format!("there is no operation {number}"),
+            Self::Operation(number) => format!("unknown operation {number}"),
             Self::Form(number) => format!("a message of operation {number} has a wrong length"),
             Self::Magic => "it does not begin as a client of a display does".to_owned(),
             Self::Version(version) => {

@@ -69,12 +69,12 @@ impl DisplayRefusal {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::NoSymbol => "there is no such symbol",
+            Self::NoSymbol => "unknown symbol",
             Self::NoItem => "the symbol has no such item",
             Self::ItemExists => "the symbol has an item of that id already",
             Self::Circle => "the symbol would call itself",
             Self::Memory => "the client's memory on the display is used up",
-            Self::NoWindow => "there is no such window",
+            Self::NoWindow => "unknown window",
             Self::TooMany => "there are as many as there may be",
             Self::Order => "the request does not fit what is open",
             Self::TooMuch => {

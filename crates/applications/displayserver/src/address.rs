@@ -297,14 +297,14 @@ fn terminal(is_one: bool) -> Result<DisplayStream> {
         None
     };
     if is_one && raw.is_none() {
-        return Err(Error::input("standard input is no terminal")
+        return Err(Error::input("standard input is not a terminal")
             .hint("`stackline display terminal -- PROGRAM` serves programs on terminals"));
     }
     let clone = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let ends =
         clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
     let (input, output) =
-        ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
+        ends.map_err(|error| Error::environment(format!("the terminal cannot be opened: {error}")))?;
     Ok(DisplayStream::Terminal(TerminalStream {
         input,
         output,

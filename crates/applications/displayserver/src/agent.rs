@@ -94,7 +94,7 @@ fn one(
     match greet(&mut client, &mut agent) {
         Ok(true) => drop(place),
         Ok(false) if place.is_lost() => {
-            return Err("others came while it did not say who it is".into());
+            return Err("newer connections came before it authenticated".into());
         }
         Ok(false) => return Ok(()),
         Err(why) => {
@@ -107,7 +107,7 @@ fn one(
     }
     let Some(_place) = clients.enter() else {
         too_many(&mut client);
-        return Err(format!("there are {MOST_CLIENTS} already"));
+        return Err(format!("{MOST_CLIENTS} are connected already"));
     };
     let shared = Arc::new(Mutex::new(DisplayAgentShared {
         agent,
@@ -248,7 +248,7 @@ fn keep(
                         },
                     );
                     return Err(format!(
-                        "{}; it was waited for {} s",
+                        "{}; waited {} s for it",
                         error.message,
                         patience.as_secs()
                     ));
@@ -280,7 +280,7 @@ fn keep(
             since = Instant::now();
         }
         if since.elapsed() >= patience {
-            return Err(format!("the display at {display} ends every connection"));
+            return Err(format!("the display at {display} closes every connection"));
         }
     }
 }
@@ -321,7 +321,7 @@ fn answers(
             break;
         }
         let back = lock(shared).agent.from_display(&piece[..count]);
-        let back = back.map_err(|why| format!("what answers is no display: {}", why.words()))?;
+        let back = back.map_err(|why| format!("what answers is not a display: {}", why.words()))?;
         if let Err(error) = client.write_all(&back) {
             lock(shared).is_over = true;
             return if is_slow(&error) {

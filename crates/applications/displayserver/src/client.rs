@@ -112,7 +112,7 @@ impl DisplayClient {
                 Err(Error::environment(format!("the display at {address} has as many clients as it takes"))
                     .hint("end one of them, or start another display: `stackline display serve --listen HOST:PORT`"))
             }
-            Ok(_) => Err(Error::environment(format!("what answers at {address} is no display"))),
+            Ok(_) => Err(Error::environment(format!("what answers at {address} is not a display"))),
             // That nobody is there was said with what would be.
             Err(error) if error.blame == Blame::Environment => Err(error),
             Err(error) => Err(error
@@ -211,7 +211,7 @@ impl DisplayClient {
         }
         self.inputs
             .pop_front()
-            .ok_or_else(|| Error::measurement("the display said nothing"))
+            .ok_or_else(|| Error::measurement("the display sent nothing"))
     }
 
     /// All that was sent is answered: answers come in the order of requests.
@@ -289,7 +289,7 @@ impl DisplayClient {
         loop {
             let taken = DisplayAnswer::take(&self.rest);
             let taken = taken.map_err(|why| {
-                Error::measurement(format!("the display is none: {}", why.words()))
+                Error::measurement(format!("what answers is not a display: {}", why.words()))
             })?;
             if let Some((answer, length)) = taken {
                 self.rest.drain(..length);
@@ -299,7 +299,7 @@ impl DisplayClient {
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
                 Ok(0) if self.refused == Some((0, DisplayRefusal::NoDisplay)) => {
-                    return Err(Error::measurement("the agent's display is gone, and was waited for in vain").hint(
+                    return Err(Error::measurement("the agent's display is gone and did not come back").hint(
                         "start it again, `stackline display serve`; the agent's `--patience` is how long it waits",
                     ));
                 }

@@ -56,9 +56,9 @@ impl DisplayListener {
                     "the path of a unix socket has at most 107 bytes: choose a shorter one"
                 }
                 io::ErrorKind::AddrNotAvailable => {
-                    "that is no address of this machine: choose another one"
+                    "this machine does not have that address: choose another one"
                 }
-                _ => "another program may have it: choose another address",
+                _ => "another program may use it: choose another address",
             };
             let hint = format!("{why} (`--listen`, for a page `--view`)");
             cannot_listen(address, &error, &hint)

@@ -36,7 +36,7 @@ impl MessageDisplayClient {
         let done = display.receive(self.id, requests, &mut server.watch());
         self.out.extend(display.output(self.id));
         let full =
-            (self.out.len() > MOST_WAITING).then(|| "it does not take its answers".to_owned());
+            (self.out.len() > MOST_WAITING).then(|| "it does not read its answers".to_owned());
         done.map_err(|why| why.words())
             .and_then(|()| full.map_or(Ok(()), Err))
     }
@@ -60,7 +60,7 @@ pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAd
         cannot_listen(
             &format_args!("ikp:{at}"),
             &why,
-            "another program may have it: choose another address, `--listen`",
+            "another program may use it: choose another address with `--listen`",
         )
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;
@@ -182,7 +182,7 @@ impl MessageDisplayClients {
             return Err(DisplayEndReason::NotHello.words());
         }
         let attends = self.server.admit(id, &known.display);
-        let attends = attends.ok_or("there are too many clients already")?;
+        let attends = attends.ok_or("too many clients are connected")?;
         let (server, display) = (self.server.clone(), Arc::clone(&known.display));
         let is_there = in_thread(move || {
             while attends.woken() {
@@ -191,7 +191,7 @@ impl MessageDisplayClients {
         });
         if !is_there {
             self.server.leave(id);
-            return Err("this machine has no thread for it".into());
+            return Err("this machine cannot start a thread for it".into());
         }
         Ok(known)
     }

@@ -31,13 +31,13 @@ pub fn check(program: &[String]) -> Result<()> {
                 .hint(format!("`chmod +x {}` makes it so", place.display())),
         ),
         None if name.contains('/') => Err(Error::input(format!(
-            "{name} cannot be started: there is no such file"
+            "{name} cannot be started: no such file"
         ))
         .hint("name one that is there, or a program in PATH")),
         None => Err(Error::input(format!(
             "{name} cannot be started: no directory of PATH has it"
         ))
-        .hint("is it installed? a program elsewhere is named with its directory, as in ./PROGRAM")),
+        .hint("check that it is installed; name a program elsewhere with its directory, as in ./PROGRAM")),
     }
 }
 

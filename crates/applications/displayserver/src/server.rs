@@ -259,7 +259,7 @@ impl DisplayServer {
         match served.greet(&mut stream) {
             Greeted::Known => {}
             Greeted::Gone if place.is_lost() => {
-                return sent_away("others came while it did not say who it is".into());
+                return sent_away("newer connections came before it authenticated".into());
             }
             Greeted::Gone => return None,
             Greeted::Ends(why) => {
@@ -271,7 +271,7 @@ impl DisplayServer {
             }
             Greeted::Slow => {
                 return sent_away(format!(
-                    "it did not say who it is within {} s",
+                    "it did not authenticate within {} s",
                     HELLO.as_secs()
                 ));
             }
@@ -279,7 +279,7 @@ impl DisplayServer {
         drop(place);
         let Some(attends) = self.admit(id, &display) else {
             too_many(&mut stream);
-            return sent_away(format!("there are {MOST_CLIENTS} already"));
+            return sent_away(format!("{MOST_CLIENTS} are connected already"));
         };
         let why = thread::scope(|scope| {
             let (display, end) = (&display, EndsAttending(self, id));
@@ -294,7 +294,7 @@ impl DisplayServer {
             });
             let why = match attending {
                 Ok(_) => served.serve(&mut stream),
-                Err(_) => Some("this machine has no thread for it".into()),
+                Err(_) => Some("this machine cannot start a thread for it".into()),
             };
             stream.end();
             drop(end);

@@ -270,7 +270,7 @@ fn knock(
                 from.read_within(None).map_err(lost)?;
                 return Ok(data);
             }
-            Knocking::Wrong => return Err(unopened(at, "the secret is another")),
+            Knocking::Wrong => return Err(unopened(at, "the secret does not match")),
             Knocking::Open if secret.is_none() => return Err(unopened(at, "it asks for a secret")),
             Knocking::Open => {
                 return Err(unopened(

@@ -124,7 +124,7 @@ fn admitted(
                 place.set(Some(entered));
                 answer.response
             }
-            None => busy_response(&format!("{MOST} browsers look on, which is as many as may")),
+            None => busy_response(&format!("{MOST} browsers are connected, the most that are allowed")),
         }
     })?;
     Some((opened, place.take()?))

@@ -113,7 +113,7 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
     let error = refused(&format!("vio:{local}/{tcp}"));
     assert!(
         error.contains(&format!(
-            "the internet server at ikp:{local} refuses it: the secret is another"
+            "the internet server at ikp:{local} refuses it: the secret does not match"
         )),
         "{error}"
     );

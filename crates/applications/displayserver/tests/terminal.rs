@@ -456,7 +456,7 @@ fn a_display_s_end_that_does_not_know_the_secret_is_told_so() {
     let wrong = stackline_guard::secret::Secret::new(b"something else".to_vec()).unwrap();
     let error = terminal::attach(&terminals, &display, Some(&wrong), false).unwrap_err();
     assert!(
-        error.message.contains("the secret is another") && error.hint.is_some(),
+        error.message.contains("the secret does not match") && error.hint.is_some(),
         "{error}"
     );
     let error = terminal::attach(&terminals, &display, None, false).unwrap_err();

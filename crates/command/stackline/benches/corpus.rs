@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Ok(scratch) = tempfile::tempdir() else {
-        eprintln!("error: there is no room for temporary files");
+        eprintln!("error: no room is left for temporary files");
         return ExitCode::FAILURE;
     };
     let directory = options.keep.unwrap_or_else(|| scratch.path().to_owned());

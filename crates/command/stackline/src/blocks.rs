@@ -39,7 +39,7 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
         .clone()
         .or_else(key::usual_place)
         .ok_or_else(|| {
-            Error::environment("there is no home directory for the key")
+            Error::environment("no home directory to keep the key in")
                 .hint("stackline blocks key FILE names its file")
         })?;
     key::create_key_file(&path)?;

@@ -51,7 +51,7 @@ pub(crate) fn clean(flags: &flags::Clean) -> Result {
         .map(|(_, [one, many], count)| format!("{count} {}", if *count == 1 { one } else { many }));
     let words: Vec<String> = words.collect();
     output::print(&match words.is_empty() {
-        true => "nothing was left behind\n".to_owned(),
+        true => "nothing to clean\n".to_owned(),
         false => format!("removed: {}\n", words.join(", ")),
     })?;
     Ok(Exit::Done)

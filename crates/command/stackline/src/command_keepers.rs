@@ -19,7 +19,7 @@ pub(crate) fn keep(command: &StacklineCommand) -> Result<()> {
         sweep: clean::sweep,
     };
     keeper::fork_keepers(&keeping)
-        .map_err(|error| Error::environment(format!("no process can be started: {error}")))
+        .map_err(|error| Error::environment(format!("cannot start a process: {error}")))
 }
 
 fn goes(command: &StacklineCommand) -> Option<Goes> {

@@ -27,8 +27,14 @@ fn hint(refused: &clap::Error) -> String {
             .filter(|words| !words.is_empty())
     };
     let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg];
-    if let Some(meant) = suggested.into_iter().find_map(said) {
+    let written = said(ContextKind::InvalidSubcommand).or_else(|| said(ContextKind::InvalidArg));
+    if let Some(meant) = suggested.into_iter().find_map(said)
+        && is_near(&written.unwrap_or_default(), &meant)
+    {
         return format!("did you mean `{meant}`?");
+    }
+    if refused.get(ContextKind::InvalidSubcommand).is_some() {
+        return "`stackline help all` lists the commands".to_owned();
     }
     if let Some(ContextValue::StyledStrs(tips)) = refused.get(ContextKind::Suggested)
         // Who mistypes a flag means no value that looks like one.
@@ -37,14 +43,21 @@ fn hint(refused: &clap::Error) -> String {
         return tip;
     }
     if let Some(values) = said(ContextKind::ValidValue) {
-        return format!("it is one of {values}");
+        return format!("expected one of {values}");
     }
     let explains = format!("`{} --help` explains it", command());
     let usage = said(ContextKind::Usage).unwrap_or_default();
     match usage.trim_start_matches("Usage:").trim() {
         "" => explains,
-        usage => format!("the form is `{usage}`; {explains}"),
+        usage => format!("usage: `{usage}`; {explains}"),
     }
+}
+
+/// Whether few letters differ: clap also proposes words that only share some.
+fn is_near(written: &str, meant: &str) -> bool {
+    let name = |word: &str| word.trim_start_matches('-').to_owned();
+    let name = (name(written), name(meant));
+    name.1.starts_with(&name.0) || stackline_spec::nearest(&name.0, [name.1.as_str()]).is_some()
 }
 
 /// The command that was meant, as far as its words are known.

@@ -43,7 +43,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
                 "several stacks are written `over tcp, unix`; two runs are compared with `stackline compare A B`"
             }
         };
-        return Err(Error::input("there is nothing to compare").hint(hint));
+        return Err(Error::input("nothing to compare").hint(hint));
     }
     if let Some(run) = flags
         .after
@@ -111,7 +111,7 @@ fn judge(
         [] => Exit::Done,
         reasons => {
             output::say(&format_args!(
-                "cannot tell whether it is worse by more than {limit:.1} %: {}",
+                "undecided whether it is worse by more than {limit:.1} %: {}",
                 reasons.join("; ")
             ));
             Exit::Unclear
@@ -132,14 +132,14 @@ fn describe_undecided(
                 .as_ref()
                 .or(comparison.b.as_ref())
                 .map_or("", |label| label.text.as_str());
-            reasons.push(format!("`{text}` has nothing that both measured"));
+            reasons.push(format!("`{text}`: the runs have no measurement in common"));
         }
         // What is nothing in both is not worse.
         let open = comparison.metrics.iter().filter(|m| {
             m.verdict == ComparisonVerdict::CannotTell && (m.a.mean, m.b.mean) != (0.0, 0.0)
         });
         for metric in open {
-            let reason = metric.reason.as_deref().unwrap_or("too little is known");
+            let reason = metric.reason.as_deref().unwrap_or("too few runs to decide");
             let reason = format!("{}: {reason}", metric.metric.name());
             if !reasons.contains(&reason) {
                 reasons.push(reason);
@@ -148,7 +148,7 @@ fn describe_undecided(
     }
     let is_open = |one: &SegmentComparison| one.verdict == ComparisonVerdict::CannotTell;
     let is_undecided = !decisive.is_empty() && decisive.iter().all(is_open);
-    reasons.extend(is_undecided.then(|| "six units of each trace are needed".to_owned()));
+    reasons.extend(is_undecided.then(|| "each trace needs six units".to_owned()));
     reasons
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if loaded.events.is_empty() && scope.is_none() {
         let path = run.path.display();
         output::say(&format_args!(
-            "warning: {path} has no events; what its records alone show is less sure\nhint: `stackline run SPEC --trace` keeps events"
+            "warning: {path} has no events; findings from its records alone are less certain\nhint: `stackline run SPEC --trace` keeps events"
         ));
     }
     if let Some(note) = loaded.note("diagnose") {
@@ -64,7 +64,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         }
         output::print(&stackline_report::findings(&run.plan, &findings))?;
         let nothing = if findings.is_empty() {
-            "Nothing was found. "
+            "No cause was found. "
         } else {
             "\n"
         };

@@ -9,7 +9,7 @@ use miette::{
 use serde_json::Value;
 use stackline_spec::{Checked, Diagnostic, Severity as How, TextOrigin};
 use std::borrow::Cow;
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 use std::ops::Range;
 
 /// Prints all of them to stderr, for a text and its name; true when one of them is an error.
@@ -170,12 +170,13 @@ fn draw(diagnostic: &Diagnostic, name: &str, text: &str, flags: Option<&SpecText
         drawn = drawn.with_help(shown(hint));
     }
     let source = NamedSource::new(harmless(&name), text);
-    let theme = if stderr().is_terminal() {
+    let theme = if output::has_colours(stderr()) {
         GraphicalTheme::unicode()
     } else {
         GraphicalTheme::unicode_nocolor()
     };
-    let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(output::columns(stderr()).unwrap_or(100));
     let mut out = String::new();
     let report = Report::new(drawn).with_source_code(source);
     if handler.render_report(&mut out, report.as_ref()).is_err() {

@@ -55,8 +55,8 @@ const LETS_GO: Duration = Duration::from_secs(2);
 /// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::DisplayFlags) -> Result {
     let recorder = EventRecorder::from_env();
-    let recorder = recorder
-        .map_err(|error| Error::environment(format!("events cannot be recorded: {error}")))?;
+    let recorder =
+        recorder.map_err(|error| Error::environment(format!("cannot record events: {error}")))?;
     let done = carry_out(flags);
     let lost = recorder
         .map(EventRecorder::stop)
@@ -98,7 +98,7 @@ fn serve(flags: &DisplayServe) -> Result {
         .collect::<Result<Vec<DisplayListener>>>()?;
     let token = Secret::random().map_err(|error| {
         Error::environment(format!(
-            "there are no random bytes for the page's secret: {error}"
+            "cannot draw random bytes for the page's secret: {error}"
         ))
     })?;
     let page = view::show(&server, &flags.view, &token)?;
@@ -394,7 +394,7 @@ fn bring(flags: &DisplayView) -> Result {
         let next = || listener.accept();
         accept_each(&StopSwitch::never(), next, |browser| {
             let Ok(display) = from.connect() else {
-                return view::refuse(browser, format!("there is no page at {from}"));
+                return view::refuse(browser, format!("no page answers at {from}"));
             };
             let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else {
                 return;
@@ -466,7 +466,7 @@ fn bench(flags: &DisplayBench) -> Result {
         None
     };
     let address = own.as_ref().map(|own| &own.address).or(flags.to.as_ref());
-    let address = address.ok_or_else(|| Error::input("there is no display"))?;
+    let address = address.ok_or_else(|| Error::input("no display address is given"))?;
     let address = secrets::add_internet_secret(address)?;
     // An agent at a unix socket passes it on.
     let secret = secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
@@ -578,7 +578,7 @@ fn unless_stopped_or_soon<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::measurement("its thread broke off"));
+                return Err(Error::measurement("its thread panicked"));
             }
         }
     }

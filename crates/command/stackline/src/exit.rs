@@ -1,6 +1,7 @@
 //! Exit codes and the form of an error: one sentence with its cause, then `hint:`.
 
 use crate::output;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) use stackline_core::error::{Blame, Error};
@@ -69,10 +70,21 @@ pub(crate) fn shown(error: &Error) -> String {
     format!("error: {}{hint}", error.message)
 }
 
+/// What the machine refuses where `/proc` is not mounted is refused for that.
+fn without_proc(error: Error) -> Error {
+    let is_the_machines = error.blame == Blame::Environment && !error.message.is_empty();
+    if !is_the_machines || Path::new("/proc/self/fd").exists() {
+        return error;
+    }
+    let message = format!("{}; /proc is not mounted here", error.message);
+    Error::environment(message).hint("mount it with `mount -t proc proc /proc`; check, plan, predict, stacks and keywords work without it")
+}
+
 impl Exit {
     /// Shows the error, unless it was shown already, and gives its exit code. Who asked for JSON gets it in that form too,
     /// where nothing else was printed.
     pub(crate) fn from_error(error: Error, json: bool) -> Self {
+        let error = without_proc(error);
         let exit = Self::from(error.blame);
         if !error.message.is_empty() {
             output::say(&shown(&error));

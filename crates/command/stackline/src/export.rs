@@ -42,7 +42,7 @@ fn to_stdout(format: &Exporter, run: &Path, chosen: &ExportSelection) -> Result<
     if stdout().is_terminal() {
         let mut text = Vec::new();
         let exported = (format.export)(run, chosen, &mut text)?;
-        output::print(&String::from_utf8_lossy(&text))?;
+        output::print_for_programs(&String::from_utf8_lossy(&text))?;
         exported.left_out.iter().for_each(output::say);
         return Ok(());
     }

@@ -92,7 +92,7 @@ fn subject(flags: &FactorsFlags) -> Result<SpecSubject> {
         Some(network) => SpecSource::read(network)?,
         None if flags.words.is_empty() => source_of(&flags.text)?,
         None => {
-            let message = "programs need a network to run on";
+            let message = "the programs need a network to run on";
             return Err(Error::input(message)
                 .hint("name it, as in `stackline factors --on wan.stackline -f 'delay x 0.1' a -- curl ...`"));
         }

@@ -8,6 +8,7 @@ mod command_groups;
 mod display;
 #[cfg(test)]
 mod documented_commands;
+mod examples;
 mod factors;
 mod import_export;
 mod lifelines;
@@ -103,10 +104,6 @@ SWITCH], stack, size, clients, from, to, any option of the stack, any variable. 
 declare its own (`factor delay x 0.1;`).";
 
 const AFTER_GENERATE: &str = "\
-Examples:
-  stackline truth generate labelled --count 20 --capture
-  STACKLINE_RUNS=labelled stackline diagnose last
-
 Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it \
 away and simulating again. docs/JSON.md describes truth.json.";
 
@@ -148,7 +145,7 @@ Examples:
   stackline run examples/first.stackline --trace
   # writes report.html beside its events
   stackline report 20260101-120000-first
-  stackline report 20260101-120000-first --svg lines.svg --from 1.2s --to 1.3s
+  stackline report 20260101-120000-first -o lines.pdf --from 1.2s --to 1.3s
   # the newest run's page, in a browser
   stackline open";
 
@@ -231,7 +228,6 @@ pub(crate) enum StacklineCommand {
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
-    #[command(after_help = "Example:  stackline man ~/.local/share/man/man1 && man stackline-run")]
     Man(Man),
     /// Serve a coordinator over stdin and stdout (started by `run`)
     Agent(AgentFlags),
@@ -259,9 +255,6 @@ pub(crate) enum PaperCommand {
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
     /// Show what the IMPs of a run reported: packets, processors, lines
-    #[command(
-        after_help = "Example:  stackline run --trace examples/arpanet.stackline && stackline ncc last --svg map.svg"
-    )]
     Ncc(Ncc),
 }
 
@@ -411,7 +404,7 @@ pub(crate) struct Compare {
 pub(crate) struct Diagnose {
     /// A kept run: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
-    /// Read at most so many events at once, some 300 bytes of memory each; if there are more, read those of whole runs
+    /// Read at most this many events at once, some 300 bytes of memory each; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
@@ -438,14 +431,15 @@ pub(crate) struct Ncc {
 }
 
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("picture").args(["svg", "png"]).multiple(true)))]
+#[command(group(clap::ArgGroup::new("picture").args(["output", "svg", "png"]).multiple(true)))]
 pub(crate) struct ReportFlags {
     /// A run: a directory, or its name under the runs directory; pictures need its events
     pub(crate) run: PathBuf,
-    /// Write the page here instead of to report.html in the run's directory
+    /// Write the page here instead of to report.html in the run's directory; FILE.svg, .png or .pdf draws the lifelines, or the figures of a
+    /// run without them
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Read at most so many events at once and put at most so many on lifelines of the page; if there are more, read those of whole runs
+    /// Read at most this many events at once and put at most so many on lifelines of the page; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Draw the lifelines as SVG instead
@@ -454,16 +448,16 @@ pub(crate) struct ReportFlags {
     /// Draw the lifelines as PNG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(crate) png: Option<PathBuf>,
-    /// Of the SVG: a field of monitors over time in place of the lifelines, as in cwnd_bytes or rtt_ns
+    /// Draw a field of monitors over time instead of the lifelines, as in cwnd_bytes or rtt_ns (with --svg)
     #[arg(long, value_name = "FIELD", requires = "svg", conflicts_with_all = ["png", "units"])]
     pub(crate) monitor: Option<String>,
-    /// Of the pictures: from that time on, counted from the first event as on the page, as in 1.5s or 200ms
+    /// Draw lifelines from this time on, counted from the first event as on the page, as in 1.5s or 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) from: Option<f64>,
-    /// Of the pictures: to that time
+    /// Draw lifelines up to this time
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) to: Option<f64>,
-    /// Of the pictures: lines of these units only, by their ids
+    /// Draw lifelines of these units only, by id
     #[arg(
         long,
         value_name = "ID,...",
@@ -483,7 +477,7 @@ pub(crate) struct OpenFlags {
 
 #[derive(Args, Debug)]
 pub(crate) struct Query {
-    /// Runs, and the query as the last word
+    /// Runs, then the query as the last argument
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -514,7 +508,7 @@ pub(crate) enum TruthCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct Generate {
-    /// Where the runs go; made if it is missing
+    /// Directory for the runs; created if missing
     pub(crate) directory: PathBuf,
     /// The first seed; each seed is one run, always the same
     #[arg(long, value_name = "SEED", default_value_t = 1)]
@@ -542,7 +536,7 @@ pub(crate) struct Reproduce {
     /// Draw its figures as SVG into this directory
     #[arg(long, value_name = "DIR", requires = "paper")]
     pub(crate) pictures: Option<PathBuf>,
-    /// Root of the randomness of what is simulated
+    /// Seed of the simulation
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Least number of simulated transfers for each figure that depends on chance
@@ -594,7 +588,7 @@ pub(crate) struct Ptrace {
     /// Report what it sends and receives too
     #[arg(long)]
     pub(crate) contents: bool,
-    /// Become the program once somebody traces this
+    /// Become the program once it is traced
     #[arg(long)]
     pub(crate) traced: bool,
     /// Measure what a message and its answer take

@@ -12,5 +12,5 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) ->
             .iter()
             .for_each(|flag| flag.store(true, Ordering::Relaxed))
     })
-    .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
+    .map_err(|e| Error::environment(format!("cannot handle Ctrl-C: {e}")))
 }

@@ -23,13 +23,13 @@ pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
 }
 
 /// Those of measurements and traces, and those of the block server.
-fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
+pub(crate) fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
     ENTRIES.iter().chain(&BLOCK_ENTRIES)
 }
 
 fn find(name: &str) -> Result<&'static CatalogueEntry> {
     all().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
-        Error::input(format!("there is no keyword {name} in the catalogue"))
+        Error::input(format!("unknown keyword {name}"))
             .hint("`stackline keywords` prints all of them; events with other keywords are kept and shown all the same")
     })
 }

@@ -118,7 +118,7 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
             || "events of other programs belong to no measurement".to_owned(),
             |last| format!("the run has {}", last + 1),
         );
-        let message = format!("there are no lifelines of measurement {}", measurement + 1);
+        let message = format!("measurement {} has no lifelines", measurement + 1);
         return Err(Error::input(message).hint(hint));
     }
     Ok(())

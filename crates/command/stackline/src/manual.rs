@@ -3,6 +3,7 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{Completions, Man, command_line};
 use crate::output;
+use crate::reference::reference_pages;
 use clap_mangen::Man as Page;
 
 const NAME: &str = "stackline";
@@ -23,6 +24,14 @@ pub(crate) fn man(flags: &Man) -> Result {
     };
     std::fs::create_dir_all(directory)
         .map_err(|cause| output::unwritten(directory.display(), &cause))?;
+    if flags.reference {
+        for (name, text) in reference_pages() {
+            let path = directory.join(name);
+            output::file(&path, text)?;
+            output::print(&format!("{}\n", path.display()))?;
+        }
+        return Ok(Exit::Done);
+    }
     for (name, command) in pages(command_line().name(NAME)) {
         let path = directory.join(format!("{name}.1"));
         output::file(&path, page(command)?)?;
@@ -46,6 +55,6 @@ fn pages(command: clap::Command) -> Vec<(String, clap::Command)> {
 fn page(command: clap::Command) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let written = Page::new(command.disable_help_subcommand(true)).render(&mut text);
-    written.map_err(|e| Error::measurement(format!("the manual page cannot be made: {e}")))?;
+    written.map_err(|e| Error::measurement(format!("cannot make the manual page: {e}")))?;
     Ok(text)
 }

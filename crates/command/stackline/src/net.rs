@@ -68,7 +68,7 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let up = by_name(&text)?.map(|(_, description)| description.network);
     if let (Some(network), Some(name)) = (&up, &flags.network) {
         let message = format!(
-            "--network {name} is of no use: the network {} is up already",
+            "--network {name} has no effect: the network {} is up already",
             network.name
         );
         return Err(Error::input(message).hint("leave --network out, or name the specification"));

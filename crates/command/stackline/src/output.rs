@@ -1,10 +1,12 @@
 //! Results on stdout or in a file, words on stderr. A reader that stops early (`| head`) is no error.
 
+use crate::fold::fold;
 use stackline_core::error::{Error, Result};
 pub(crate) use stackline_runs::{unwritten, write_file as file, write_file_by as file_by};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether something went to stdout.
@@ -47,26 +49,42 @@ fn coloured(line: &str) -> String {
     }
 }
 
+/// How many columns the terminal at that end has; `None` without one.
+pub(crate) fn columns(end: impl AsFd) -> Option<usize> {
+    let (columns, _) = terminal_size::terminal_size_of(end)?;
+    (columns.0 > 0).then_some(usize::from(columns.0))
+}
+
+/// Whether there is a terminal at that end that shows colours and whose user wants them (no-color.org).
+pub(crate) fn has_colours(end: impl IsTerminal) -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    end.is_terminal() && !is_set("NO_COLOR") && !is_dumb
+}
+
+/// Text as wide as the terminal at that end; as it is where there is none, so that programs find each line whole.
+fn fitted<'t>(text: Cow<'t, str>, end: impl AsFd) -> Cow<'t, str> {
+    match columns(end) {
+        Some(columns) => fold(&text, columns).into(),
+        None => text,
+    }
+}
+
 /// Prints text for people, which ends its own lines.
 pub(crate) fn print(text: &str) -> Result<()> {
-    exact(&harmless(text))
+    exact(&fitted(harmless(text), stdout()))
 }
 
 /// Prints text for people whose lines may be coloured as a whole.
 pub(crate) fn print_coloured(text: &str) -> Result<()> {
-    exact(
-        &text
-            .split('\n')
-            .map(coloured)
-            .collect::<Vec<_>>()
-            .join("\n"),
-    )
+    let lines: Vec<_> = text.split('\n').map(coloured).collect();
+    exact(&fitted(lines.join("\n").into(), stdout()))
 }
 
 /// Prints text for programs, byte by byte as it is, except to a terminal.
 pub(crate) fn print_for_programs(text: &str) -> Result<()> {
     if stdout().is_terminal() {
-        print(text)
+        exact(&harmless(text))
     } else {
         exact(text)
     }
@@ -89,13 +107,14 @@ pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
         serde_json::to_string(value)
     };
     let text =
-        text.map_err(|e| Error::measurement(format!("the result cannot be written as JSON: {e}")))?;
+        text.map_err(|e| Error::measurement(format!("cannot write the result as JSON: {e}")))?;
     print_for_programs(&(text + "\n"))
 }
 
 /// Prints a line to stderr. It is not an error when stderr is closed.
 pub(crate) fn say(words: &impl Display) {
-    say_drawn(&harmless(&words.to_string()));
+    let words = words.to_string();
+    say_drawn(&fitted(harmless(&words), stderr()));
 }
 
 /// Prints a line to stderr whose foreign parts are harmless already, with the colours it was drawn in.

@@ -8,7 +8,9 @@ use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use stackline_report::chart;
 use stackline_report::monitored::{MonitoredSpan, fields, monitored};
 use stackline_report::page::{Content, origin_ns};
-use stackline_report::picture::{PictureSelection, picture, png, svg};
+use stackline_report::picture::{PictureSelection, picture};
+use stackline_report::results_picture::results_picture;
+use stackline_report::scene::{PictureFormat, VectorScene};
 use stackline_report::{Note, TableOptions, Weight};
 use stackline_runs::{StoredRun, names, runs_root};
 use std::fs;
@@ -17,11 +19,16 @@ use std::process::{Command, Stdio};
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
-    if !flags.took.filter().is_any()
-        && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some())
-    {
-        return Err(Error::input("--slower-than and --faster-than are of pictures of lifelines")
-            .hint("add --svg FILE or --png FILE, without --monitor; `stackline lifelines` takes them too"));
+    let files = picture_files(flags);
+    if !flags.took.filter().is_any() && (files.is_empty() || flags.monitor.is_some()) {
+        return Err(Error::input("--slower-than and --faster-than apply to pictures of lifelines")
+            .hint("add -o FILE.svg, .png or .pdf, without --monitor; `stackline lifelines` takes them too"));
+    }
+    if files.is_empty() && chooses_lifelines(flags) {
+        return Err(
+            Error::input("--from, --to and --units choose lifelines of a picture")
+                .hint("add -o FILE.svg, .png or .pdf; the page has all of them"),
+        );
     }
     if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
         return monitor(
@@ -31,11 +38,15 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
             &noted(LoadedRun::open(&flags.run, flags.most_events)?),
         );
     }
-    if flags.svg.is_some() || flags.png.is_some() {
-        return pictures(
-            flags,
-            noted(LoadedRun::open(&flags.run, flags.most_events)?),
-        );
+    if !files.is_empty() {
+        // Figures are drawn of what has no lifelines, where no option asks for these.
+        let loaded = if flags.output.is_some() {
+            LoadedRun::whatever(&flags.run, flags.most_events)?
+        } else {
+            LoadedRun::open(&flags.run, flags.most_events)?
+        };
+        let scene = scene(flags, noted(loaded))?;
+        return write_pictures(&files, &scene);
     }
     let loaded = noted(LoadedRun::whatever(&flags.run, flags.most_events)?);
     let page = page(&loaded, flags.most_events)?;
@@ -61,8 +72,37 @@ fn noted(loaded: LoadedRun) -> LoadedRun {
     loaded
 }
 
-/// Writes pictures of the lifelines.
-fn pictures(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result {
+/// The pictures that are asked for, with what each is written as.
+fn picture_files(flags: &flags::ReportFlags) -> Vec<(&Path, PictureFormat)> {
+    let named = flags.output.as_deref();
+    [
+        named.and_then(|path| Some((path, PictureFormat::of(path)?))),
+        flags.svg.as_deref().map(|path| (path, PictureFormat::Svg)),
+        flags.png.as_deref().map(|path| (path, PictureFormat::Png)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+const fn chooses_lifelines(flags: &flags::ReportFlags) -> bool {
+    flags.from.is_some() || flags.to.is_some() || !flags.units.is_empty()
+}
+
+/// What is drawn of a run: its lifelines, or the figures of one that was not traced.
+fn scene(flags: &flags::ReportFlags, loaded: LoadedRun) -> Result<VectorScene> {
+    if loaded.lifelines.lines.is_empty() && flags.output.is_some() && !chooses_lifelines(flags) {
+        let summaries = stackline_analyze::summarise(&loaded.run.plan, &loaded.run.records);
+        return results_picture(&title(&loaded.run), &summaries).ok_or_else(|| {
+            Error::input("the run has neither lifelines nor figures that could be drawn")
+                .hint("`stackline report RUN` writes its page")
+        });
+    }
+    lifelines_scene(flags, loaded)
+}
+
+/// The wanted lifelines.
+fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<VectorScene> {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
     let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
@@ -81,7 +121,7 @@ fn pictures(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result {
     };
     let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
-        Error::input("no requested lifeline is in that time").hint(hint)
+        Error::input("no requested lifeline lies in that time").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
@@ -89,22 +129,24 @@ fn pictures(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result {
             "note: {lines} of {of} lines are drawn; --from, --to and --units choose fewer"
         ));
     }
-    let mut written = Vec::new();
-    if let Some(path) = &flags.svg {
-        output::file(path, svg(&picture))?;
-        written.push(path);
+    Ok(picture.scene)
+}
+
+fn write_pictures(files: &[(&Path, PictureFormat)], scene: &VectorScene) -> Result {
+    for (path, format) in files {
+        output::file(path, scene.encode(*format).map_err(Error::measurement)?)?;
     }
-    if let Some(path) = &flags.png {
-        output::file(path, &png(&picture).map_err(Error::measurement)?)?;
-        written.push(path);
-    }
-    output::print(
-        &written
-            .iter()
-            .map(|path| format!("{}\n", path.display()))
-            .collect::<String>(),
-    )?;
+    let names = files
+        .iter()
+        .map(|(path, _)| format!("{}\n", path.display()));
+    output::print(&names.collect::<String>())?;
     Ok(Exit::Done)
+}
+
+/// What a run is called on its page.
+fn title(run: &StoredRun) -> String {
+    let name = run.path.file_name();
+    name.map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Writes a picture of what monitors saw.
@@ -149,7 +191,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
         None => {
             let root = runs_root();
             let newest = names(&root).pop();
-            let none = || Error::input(format!("there are no runs under {}", root.display()));
+            let none = || Error::input(format!("no runs are kept under {}", root.display()));
             PathBuf::from(
                 newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?,
             )
@@ -185,10 +227,7 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
     let run = &loaded.run;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     let header = header(run);
-    let title = run
-        .path
-        .file_name()
-        .map_or_else(|| "run".into(), |name| name.to_string_lossy());
+    let title = title(run);
     let note = loaded.note("report");
     let input = loaded.input();
     let mut about = stackline_report::json(&header, &summaries, &[]);

@@ -40,7 +40,7 @@ fn find(name: &str) -> Result<&'static PaperExperiment> {
         .find(|paper| paper.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| {
             let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-            Error::input(format!("there is no paper named {name}"))
+            Error::input(format!("unknown paper {name}"))
                 .hint(format!("there are: {}", names.join(", ")))
         })
 }
@@ -157,7 +157,7 @@ fn measured(paper: &PaperExperiment, runs: u32) -> Result<Vec<u8>, String> {
     match child {
         Ok(child) if child.status.success() => Ok(child.stdout),
         Ok(child) => Err(format!("the measuring process ended with {}", child.status)),
-        Err(error) => Err(format!("the measuring process cannot be started: {error}")),
+        Err(error) => Err(format!("cannot start the measuring process: {error}")),
     }
 }
 

@@ -126,8 +126,7 @@ fn notes_of_records(
         ));
     }
     if flags.seeds.is_some() && header.complete && are_equal(records) {
-        let text =
-            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
+        let text = "all runs are equal: deterministic, so one of them says all";
         notes.push(Note::new(Weight::Always, text));
     }
     notes
@@ -212,7 +211,7 @@ fn traced_once(flags: &flags::RunFlags) -> Result<()> {
         (true, None, true) => {
             let message =
                 "--check-determinism makes every run twice, --trace keeps the events of one making";
-            Error::input(message).hint("leave one of them out")
+            Error::input(message).hint("leave one out")
         }
         _ => return Ok(()),
     };
@@ -245,7 +244,7 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
             "line {}: `until` and --seeds both decide how many runs there are",
             measurement.line
         );
-        return Err(Error::input(what).hint("leave one of them out"));
+        return Err(Error::input(what).hint("leave one out"));
     }
     let without = plan
         .measurements
@@ -349,7 +348,7 @@ fn context<'p>(
     directory: &Path,
 ) -> std::result::Result<RunContext<'p>, Error> {
     let program = std::env::current_exe()
-        .map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+        .map_err(|e| Error::environment(format!("cannot find the path of this program: {e}")))?;
     Ok(RunContext {
         plan,
         launcher: Launcher {

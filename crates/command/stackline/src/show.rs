@@ -11,7 +11,7 @@ use stackline_core::run_record::WakeUp;
 use stackline_core::units;
 use stackline_report::{Note, ReportHeader, TableOptions, Weight};
 use stackline_runs::StoredRun;
-use std::io::{IsTerminal, stdout};
+use std::io::stdout;
 
 /// Notes below a table where not all are requested.
 const FEW: usize = 3;
@@ -83,7 +83,7 @@ pub(crate) fn present(
         return Ok(());
     }
     let mut options = TableOptions {
-        colour: stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        colour: output::has_colours(stdout()),
         notes: Vec::new(),
         most_notes: (flags.notes == TableNotesFlag::Few).then_some(FEW),
         percentiles: flags.percentiles.clone(),
@@ -101,7 +101,7 @@ pub(crate) fn present(
 fn wake_up_note(wake_up: WakeUp) -> Option<Note> {
     let same = wake_up.same_core_s?;
     let other = wake_up.other_core_s.map_or_else(
-        || "there is no other core".into(),
+        || "this machine has one core".into(),
         |s| format!("{} on another core", units::format_time(s)),
     );
     Some(Note::new(

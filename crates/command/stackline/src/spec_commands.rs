@@ -109,9 +109,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
                 .into_iter()
                 .find(|(_, all)| all.iter().any(is_it));
             let unknown = || {
-                let error = Error::input(format!(
-                    "there is no stack named {name} in the {world} world"
-                ));
+                let error = Error::input(format!("unknown stack {name} in the {world} world"));
                 match elsewhere {
                     Some((can, _)) => {
                         error.hint(format!("the {0} world has it: `--in {0}`", can.world))
@@ -188,7 +186,7 @@ fn describe(stack: &StackTable) -> String {
     out
 }
 
-fn form(name: &str, kind: OptionKind) -> String {
+pub(crate) fn form(name: &str, kind: OptionKind) -> String {
     match kind {
         OptionKind::Flag => name.to_string(),
         OptionKind::Bytes(..) => format!("{name} = BYTES"),
@@ -199,6 +197,6 @@ fn form(name: &str, kind: OptionKind) -> String {
     }
 }
 
-const fn yes(is: bool) -> &'static str {
+pub(crate) const fn yes(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
 }

@@ -91,21 +91,21 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
         (true, false) => Vec::new(),
         (false, true) => parse_programs(&flags.words)?,
         (true, true) => {
-            return Err(Error::input("there is nothing to trace")
-                .hint("stackline trace -- COMMAND starts a program; --pid, --container, --unit, --cgroup join what runs"));
+            return Err(Error::input("nothing to trace was named")
+                .hint("stackline trace -- COMMAND starts a program; --pid, --container, --unit and --cgroup attach to running ones"));
         }
         (false, false) => {
-            return Err(
-                Error::input("programs are named, and others that run already too")
-                    .hint("trace the ones or the others"),
-            );
+            return Err(Error::input(
+                "a command cannot be combined with --pid, --container, --unit or --cgroup",
+            )
+            .hint("use one or the other"));
         }
     };
     if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
-        return Err(Error::input(format!(
-            "there is no network on which `{change}` could be tried"
-        ))
-        .hint("--try changes a link of the network that --on names"));
+        return Err(
+            Error::input(format!("`{change}` needs a network to be tried on"))
+                .hint("--try changes a link of the network that --on names"),
+        );
     }
     Ok(programs)
 }
@@ -122,7 +122,7 @@ fn setting(flags: &flags::TraceFlags, programs: &[TracedProgram]) -> Result<Trac
     };
     let first = programs.first().map_or("", |program| program.host.as_str());
     if first == HERE {
-        return Err(Error::input("a program on a network needs a host").hint(format!(
+        return Err(Error::input("a program on a network needs a host to run on").hint(format!(
             "stackline trace --on {word} HOST -- COMMAND; `stackline net show {word}` shows the hosts"
         )));
     }
@@ -198,8 +198,9 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
         output::say(&format_args!("error: {why}"));
         return Ok(Exit::Program(code));
     }
-    let own = std::env::current_exe()
-        .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
+    let own = std::env::current_exe().map_err(|error| {
+        Error::environment(format!("cannot find the path of this program: {error}"))
+    })?;
     let mut becoming = Command::new(own);
     becoming
         .args(["ptrace", "--traced", "--"])

@@ -297,3 +297,202 @@ fn words_are_the_fields() {
         found.join("\n")
     );
 }
+
+/// Turns of phrase that a reader of messages, help or documents stumbles over, each with what to write instead.
+const PHRASES: &[(&str, &str)] = &[
+    (" is no ", "is not a, has no, unknown"),
+    (" are no ", "are not, have no"),
+    (" was no ", "was not a"),
+    (" told ", "reported, recorded"),
+    ("of use", "applies, has an effect"),
+    ("that there are", "existing, available"),
+    ("that there is", "existing, available"),
+    ("sends away", "disconnects"),
+    ("sent away", "disconnected"),
+    (" is none:", "is not valid"),
+    ("to be had", "available"),
+];
+/// What `is no` may stand before: comparisons. Behind `there` it may always stand.
+const COMPARISONS: &[&str] = &[
+    "longer",
+    "more",
+    "less",
+    "faster",
+    "slower",
+    "larger",
+    "smaller",
+    "better",
+    "worse",
+    "later",
+    "earlier",
+    "further",
+    "shorter",
+    "other",
+    "different",
+];
+
+/// The first phrase of the list in a text, with what to write instead.
+fn phrase(text: &str) -> Option<(&'static str, &'static str)> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let headless = ["who ", "Who ", "Whoever "]
+        .into_iter()
+        .find(|word| text.starts_with(word) && !text.contains('?'));
+    let listed = PHRASES.iter().copied().find(|(phrase, _)| {
+        text.match_indices(phrase).any(|(at, _)| {
+            let next = text[at + phrase.len()..].split(' ').next().unwrap_or("");
+            let is_plain =
+                COMPARISONS.contains(&next) || text[..at].to_lowercase().ends_with("there");
+            !(phrase.ends_with(" no ") && is_plain)
+        })
+    });
+    listed.or(headless.map(|word| (word, "a sentence with its subject")))
+}
+
+/// The texts of literals, and of documentation where it is shown as help.
+fn literals(tokens: proc_macro2::TokenStream, is_help: bool, found: &mut Vec<(usize, String)>) {
+    let mut is_documentation = false;
+    for token in tokens {
+        match token {
+            proc_macro2::TokenTree::Group(group) => literals(group.stream(), is_help, found),
+            proc_macro2::TokenTree::Ident(word) => is_documentation = word == "doc",
+            proc_macro2::TokenTree::Literal(literal) => {
+                let line = literal.span().start().line;
+                if let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string())
+                    && (is_help || !is_documentation)
+                {
+                    found.push((line, text.value()));
+                }
+            }
+            proc_macro2::TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+/// Prose of a document: what stands in no fenced block.
+fn prose(document: &str) -> Vec<(usize, &str)> {
+    let mut inside = false;
+    let lines = document.lines().enumerate();
+    lines
+        .filter(|(_, line)| {
+            let fence = line.trim_start().starts_with("```");
+            inside ^= fence;
+            !inside && !fence
+        })
+        .map(|(at, line)| (at + 1, line))
+        .collect()
+}
+
+/// All documents, by path.
+fn documents() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let mut paths = vec![
+        root.join("README.md"),
+        root.join("CONTRIBUTING.md"),
+        root.join("packaging/README.md"),
+    ];
+    let mut folders = vec![root.join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    paths.into_iter().map(read).collect()
+}
+
+#[test]
+fn sentences_are_plain_english() {
+    let mut found = Vec::new();
+    for source in SOURCES.iter() {
+        let is_help = source
+            .path
+            .to_string_lossy()
+            .contains("stackline/src/flags");
+        let tokens = source.lines.join("\n").parse().unwrap();
+        let mut texts = Vec::new();
+        literals(tokens, is_help, &mut texts);
+        for (line, text) in texts {
+            if let Some((phrase, better)) = phrase(&text) {
+                let path = source.path.display();
+                found.push(format!("{path}:{line}: `{phrase}`: {better}: {text}"));
+            }
+        }
+    }
+    for (path, document) in documents() {
+        for (line, text) in prose(&document) {
+            if let Some((phrase, better)) = phrase(text) {
+                let path = path.display();
+                found.push(format!("{path}:{line}: `{phrase}`: {better}: {text}"));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "{} sentences:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}
+
+#[test]
+fn phrases_are_found_and_comparisons_are_not() {
+    assert!(phrase("the file is no\n picture").is_some());
+    assert!(phrase("who reads nothing is disconnected").is_some());
+    assert!(phrase("`--x` is of use with `--y`").is_some());
+    assert_eq!(phrase("it is no longer there"), None);
+    assert_eq!(phrase("who of them?"), None);
+}
+
+/// Lines, paragraphs and cells that a reader takes in at one look.
+#[test]
+fn documents_are_read_without_scrolling_sideways() {
+    const LINE: usize = 200;
+    const PARAGRAPH: usize = 8;
+    const CELL: usize = 210;
+    let mut found = Vec::new();
+    // Pages of reference are tables of the code.
+    let read = documents().into_iter();
+    for (path, document) in read.filter(|(path, _)| !path.to_string_lossy().contains("/reference/"))
+    {
+        let path = path.display();
+        let mut paragraph = 0;
+        for (number, line) in prose(&document) {
+            let is_row = line.starts_with('|');
+            if !is_row && line.chars().count() > LINE {
+                found.push(format!("{path}:{number}: more than {LINE} characters"));
+            }
+            let is_list = line.starts_with("- ")
+                || line.starts_with("* ")
+                || line.starts_with(char::is_numeric);
+            paragraph = match line.trim() {
+                "" => 0,
+                _ if is_row || line.starts_with('#') => 0,
+                _ if is_list => 1,
+                _ => paragraph + 1,
+            };
+            if paragraph == PARAGRAPH + 1 {
+                found.push(format!(
+                    "{path}:{number}: a paragraph of more than {PARAGRAPH} lines"
+                ));
+            }
+            let wide = line.split('|').any(|cell| cell.chars().count() > CELL);
+            if is_row && wide {
+                found.push(format!(
+                    "{path}:{number}: a cell of more than {CELL} characters"
+                ));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "{} places:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+}

@@ -138,22 +138,25 @@ impl PathModel {
 
     fn note(&mut self, link: &NetworkLink) {
         let unsteady = [
-            (link.rate.changes(), "a rate on the way changes in time"),
-            (link.delays.is_some(), "a delay on the way changes in time"),
+            (link.rate.changes(), "a rate on the path changes over time"),
+            (
+                link.delays.is_some(),
+                "a delay on the path changes over time",
+            ),
             (
                 matches!(link.loss, LossModel::Schedule(_)),
-                "losses on the way change in time",
+                "losses on the path change over time",
             ),
             (link.duplicate > 0.0, "packets arrive twice"),
         ];
         let left_out = [
             (
                 link.jitter.is_some(),
-                "jitter counts with its mean; what it does to order and to timers does not",
+                "jitter counts with its mean; its effect on order and timers does not",
             ),
             (
                 mean_loss::in_bursts(&link.loss),
-                "bursts of loss count as their mean",
+                "bursts of loss count with their mean rate",
             ),
         ];
         let add = |to: &mut Vec<&'static str>, (is, text): (bool, &'static str)| {

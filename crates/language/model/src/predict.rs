@@ -133,7 +133,7 @@ fn answer(
     part: &MeasurementPart,
     load: &LinkFlowCounts,
 ) -> Result<PredictedFigure, String> {
-    let network = network.ok_or("it crosses no network: `across NAME` says which")?;
+    let network = network.ok_or("it crosses no network: add `across NAME`")?;
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
     };
@@ -146,13 +146,13 @@ fn answer(
             .is_some_and(|host| !host.work.is_nothing())
     }) {
         return Err(format!(
-            "programs of {host} take its processor's time, and no form says who waits for whom"
+            "programs of {host} take its processor's time, and no closed form says who waits for whom"
         ));
     }
     let way = |a: &str, b: &str| {
         let path = PathModel::between(network, a, b);
         path.filter(|p| !p.hops.is_empty())
-            .ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
+            .ok_or_else(|| format!("{} has no path from {a} to {b}", network.name))
     };
     let shape = recognise(&part.procedure)?;
     let situation = Situation::of(measurement, part, way(from, to)?, way(to, from)?, load)?;
@@ -201,7 +201,8 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
     let moved: Option<Vec<(f64, f64)>> = parts.iter().map(|part| part.answer()?.moved).collect();
     let Some(moved) = moved.filter(|moved| !moved.is_empty()) else {
         return PredictionOutcome::NotCovered(
-            "not every part moves data units that a form covers, so there is no sum".to_string(),
+            "not every part moves data units that a form covers, so no sum can be given"
+                .to_string(),
         );
     };
     let bytes: f64 = moved.iter().map(|(bytes, _)| bytes).sum();
@@ -210,7 +211,7 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
         .map(|(_, seconds)| *seconds)
         .fold(0.0, f64::max);
     if longest <= 0.0 {
-        return PredictionOutcome::NotCovered("nothing on the way takes time".to_string());
+        return PredictionOutcome::NotCovered("nothing on the path takes time".to_string());
     }
     let answers: Vec<&PredictedFigure> = parts.iter().filter_map(PartPrediction::answer).collect();
     let slowest = answers

@@ -91,9 +91,7 @@ impl TransportModel {
             ClosedForm::Quic => quic(stack),
             ClosedForm::None | ClosedForm::Messages => {
                 let name = &stack.name;
-                return Err(format!(
-                    "the forms know nothing of the stack {name}, only of tcp, udp and quic"
-                ));
+                return Err(format!("closed forms cover tcp, udp and quic, not {name}"));
             }
         };
         let room = mtu_bytes.saturating_sub(transport.header_bytes);

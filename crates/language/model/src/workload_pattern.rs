@@ -190,7 +190,7 @@ fn one_repeat(body: &[&ProcedureStep]) -> Result<(CountArgument, Vec<ProcedureSt
                 steps.iter().map(|step| (*step).clone()).collect(),
             ))
         }
-        _ => Err("several repeats in one bulk transfer are in no form".to_string()),
+        _ => Err("no closed form covers several repeats in one bulk transfer".to_string()),
     }
 }
 
@@ -222,7 +222,7 @@ fn none_waits(steps: &[ProcedureStep], who: &str) -> Result<(), String> {
     });
     if waits {
         Err(format!(
-            "{who} waits between data units, which is in no form"
+            "{who} waits between data units, which no closed form covers"
         ))
     } else {
         Ok(())
@@ -308,7 +308,7 @@ fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
     match bodies.as_slice() {
         [] => all_delays(timed),
         [body] => all_delays(body),
-        _ => Err("several loops of responses are in no form".to_string()),
+        _ => Err("no closed form covers several loops of responses".to_string()),
     }
 }
 
@@ -318,7 +318,7 @@ fn all_delays(steps: &[ProcedureStep]) -> Result<Vec<DelayArgument>, String> {
         match step {
             ProcedureStep::Call(OperationCall::Delay(delay)) => delays.push(delay.clone()),
             ProcedureStep::Call(OperationCall::Pace(_)) => {
-                return Err("a responder that keeps a pace of its own is in no form".to_string());
+                return Err("no closed form covers a responder with a pace of its own".to_string());
             }
             ProcedureStep::Call(_) => {}
             ProcedureStep::Repeat(_, body) => delays.extend(all_delays(body)?),
@@ -333,7 +333,7 @@ fn unfit(body: &[ProcedureStep], expected: &str) -> String {
         Some(ProcedureStep::Repeat(..)) => "a repeat".to_string(),
         Some(ProcedureStep::Call(call)) => call.name().to_string(),
     };
-    format!("no form covers what it does from {found} on: the forms are for {expected} there")
+    format!("no closed form covers what it does from {found} on: the forms expect {expected} there")
 }
 
 #[cfg(test)]

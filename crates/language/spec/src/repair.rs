@@ -38,7 +38,6 @@ const VAGUE: &[&str] = &[
 /// What mistakes of spelling and form say. What a text means otherwise is not guessed.
 const OF_FORM: &[&str] = &[
     "unexpected ",
-    "there is no ",
     "unknown ",
     "is not part of the language",
     "is never closed",

@@ -123,7 +123,7 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
             "cpu of d x 2",
             "no network has a host `d` | the hosts are `a`, `b`, `c`",
         ),
-        ("stack x 2", "there are no multiples of a stack"),
+        ("stack x 2", "a stack has no multiples"),
         (
             "receive_buffer x 16",
             "neither a variable nor an option `receive_buffer` is written",

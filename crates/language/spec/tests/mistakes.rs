@@ -29,7 +29,7 @@ fn mistakes_on_the_command_line_say_so() {
         )
     };
     for (text, message) in [
-        ("tpc", "there is no stack `tpc`"),
+        ("tpc", "unknown stack `tpc`"),
         ("", "unexpected end of the text"),
         ("tcp;", "unexpected `;`"),
         ("tcp udp", "unexpected `udp`"),

@@ -67,10 +67,10 @@ bounds! {
     QuicStreams "quic-streams" 4096, "pieces of streams of QUIC", "more than {} were open on one connection";
     // --- requests ---
     Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
-    Unread "unread" 64, "answers of which it was not waited for that they are read", "more than {} requests were open on one connection";
+    Unread "unread" 64, "answers that were reported before they were read", "more than {} requests were open on one connection";
     Repeated "repeated" 4096, "repetitions, holds and full windows", "a direction has more than {} of a kind";
     Moments "moments" 1 << 18, "moments at which bytes passed: times between them are later than they were", "a message takes more than {}";
-    Ahead "ahead" 4096, "segments that came before others", "more than {} came before the ones that were missing";
+    Ahead "ahead" 4096, "segments that came out of order", "more than {} came before the ones that were missing";
     Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
     QuicConnections "quic-connections" 1 << 14, "connections of QUIC that were reported before they ended", "more than {} were open";
     Doors "doors" 4096, "datagrams of QUIC that are not looked for at their other end", "a connection had more than {} within two seconds";
@@ -80,13 +80,13 @@ bounds! {
     EarlyCalls "early-calls" 1024, "calls at sockets", "more than {} came before the first packet of their connection";
     Sockets "sockets" 1 << 17, "calls at sockets", "more than {} sockets are open";
     Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
-    Spans "spans" 1 << 17, "requests that others may have been made for, which is not reported", "more than {} came and went meanwhile";
+    Spans "spans" 1 << 17, "requests whose causing request is not reported", "more than {} came and went meanwhile";
     // --- what a run keeps of them ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
-    Asked "asked" 1 << 20, "requests that no line of a log is joined with", "there are more than {}";
+    Asked "asked" 1 << 20, "requests that no line of a log was matched to", "there are more than {}";
     Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not reported", "there are more than {} connections";
     Accounts "accounts" 1 << 19, "packets of connections without a TCP_CONNECTION", "there are more than {} connections";
-    Handshakes "handshakes" 1 << 16, "handshakes and addresses that do not tell whose door a capture is", "there are more than {}";
+    Handshakes "handshakes" 1 << 16, "handshakes and addresses that do not show where a capture was taken", "there are more than {}";
     SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets of interfaces", "captures have more than {} interfaces";
     Owners "owners" 1 << 16, "requests whose program was not looked up by connection", "there are more than {} connections";
     Threads "threads" 1 << 20, "threads whose programs are not known", "there are more than {}";
@@ -94,7 +94,7 @@ bounds! {
     // --- files of other tools ---
     Keyword "keyword" 200, "names of events that were cut", "they are longer than {} letters";
     Data "data" 4000, "data of events that were cut", "they are longer than {} bytes";
-    Near "near" 64, "lines of a log that may tell of further requests", "more than {} requests are near";
+    Near "near" 64, "lines of a log that may describe further requests", "more than {} requests are near";
     Within "within" 4, "objects within a line of a log", "they are more than {} deep";
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
     let text = read_global(&format!("events/{name}/id"))?;
     text.trim()
         .parse()
-        .map_err(|_| format!("tracefs events/{name}/id is no number"))
+        .map_err(|_| format!("tracefs events/{name}/id is not a number"))
 }
 
 /// An instance of the kernel's tracing with the TCP events switched on.

@@ -328,7 +328,7 @@ mod tests {
         let observed = watch.stop();
         if let Some(reason) = observed.absent.get("kernel") {
             stackline_testing::skip(format_args!(
-                "there are no kernel trace events here: {reason}"
+                "kernel trace events are not available: {reason}"
             ));
             return;
         }
@@ -506,6 +506,6 @@ mod tests {
             ..Config::of("khons")
         })
         .stop();
-        assert_eq!(observed.absent["interfaces"], "there is no interface none");
+        assert_eq!(observed.absent["interfaces"], "unknown interface none");
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
     let found = networks(text)?
         .into_iter()
         .find(|network| network.name == name);
-    found.ok_or_else(|| Error::measurement(format!("there is no network {name} in the profile")))
+    found.ok_or_else(|| Error::measurement(format!("the profile has no network {name}")))
 }
 
 /// A stack with its options.

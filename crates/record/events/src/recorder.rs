@@ -152,7 +152,7 @@ impl EventRecorder {
         if rings.state != 0 {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                "this process records events already",
+                "this process already records events",
             ));
         }
         let stop = Arc::new(AtomicBool::new(false));

@@ -112,7 +112,7 @@ impl fmt::Display for Wrong {
             Self::Short(what) | Self::Empty(what) => {
                 write!(
                     f,
-                    "there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"
+                    "{what} is missing; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"
                 )
             }
             Self::Number(text) => write!(

@@ -217,7 +217,7 @@ impl StoredChecksums {
 }
 
 fn damaged(what: &str) -> ParquetError {
-    ParquetError::General(format!("{what} is damaged: its checksum is another"))
+    ParquetError::General(format!("{what} is damaged: its checksum does not match"))
 }
 
 fn begin(column: &ColumnChunkMetaData) -> i64 {

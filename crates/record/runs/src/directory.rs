@@ -174,7 +174,7 @@ impl RunDirectory {
         );
         Some(Error::new(
             what,
-            "what is shown is all there is; run it again to keep it",
+            "only what is shown remains; run it again to keep it",
         ))
     }
 

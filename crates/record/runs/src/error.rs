@@ -63,7 +63,8 @@ impl Error {
     }
 
     pub(crate) fn damaged(path: &Path) -> Self {
-        let hint = "restore it, or run the specification again; nothing that is computed from it could be relied on";
+        let hint =
+            "restore it, or run the specification again; results computed from it would be wrong";
         Self::new(
             format!(
                 "{} is damaged, or of another run: its checksum is not the one kept in status.json",
@@ -82,7 +83,7 @@ impl Error {
     }
 
     pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {
-        let hint = "check that it is a run directory of this version of stackline and can be read";
+        let hint = "check that it is a readable run directory of this version of stackline";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 }

@@ -237,7 +237,7 @@ pub(crate) fn make_root(root: &Path, access: RunFileAccess) -> io::Result<()> {
     let denied = |what: &str| {
         io::Error::new(
             ErrorKind::PermissionDenied,
-            format!("it is {what} of another user"),
+            format!("it is {what} owned by another user"),
         )
     };
     let parent = root
@@ -273,7 +273,7 @@ pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
     match Directory::open(run) {
         Ok(directory) if !directory.is_own() => {
             let message = format!(
-                "{} is a run of another user, in which nothing is written",
+                "{} is another user's run, which stackline does not change",
                 run.display()
             );
             Err(Error::new(message, "copy it (`cp -r`) and add to the copy"))

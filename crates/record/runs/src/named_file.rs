@@ -8,12 +8,12 @@ use std::io::Write;
 use std::path::Path;
 
 /// What to do about it.
-const ELSEWHERE: &str = "choose a place where you may write, on a disk that is not full";
+const ELSEWHERE: &str = "choose a directory where you may write, on a disk with free space";
 
 /// That something cannot be written.
 #[must_use]
 pub fn unwritten(what: impl Display, cause: &std::io::Error) -> Error {
-    Error::environment(format!("{what} cannot be written: {cause}")).hint(ELSEWHERE)
+    Error::environment(format!("cannot write {what}: {cause}")).hint(ELSEWHERE)
 }
 
 /// Writes a file, whole or not at all; what it becomes is written by `write`.

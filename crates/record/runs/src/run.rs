@@ -307,7 +307,7 @@ fn missing(root: &Path, path: &Path) -> Error {
         .map_or_else(Vec::new, |word| alike(&all, word));
     let hint = match (all.last(), alike.as_slice()) {
         (None, _) => format!(
-            "there are no runs under {}; `stackline run SPEC` makes one",
+            "no runs are kept under {}; `stackline run SPEC` makes one",
             root.display()
         ),
         (Some(newest), []) => format!("the newest run under {} is {newest}", root.display()),
@@ -318,7 +318,7 @@ fn missing(root: &Path, path: &Path) -> Error {
             several.join(", ")
         ),
     };
-    Error::new(format!("there is no run at {}", path.display()), hint)
+    Error::new(format!("no run at {}", path.display()), hint)
 }
 
 /// The newest runs that may have been meant: whose name contains the word, or was given as one that a slip of the pen makes of it.
@@ -374,10 +374,7 @@ fn plan(run: &Path) -> Result<Plan, Error> {
             "the run at {} was ended before its plan was kept",
             run.display()
         );
-        Error::new(
-            message,
-            "nothing was measured in it; run the specification again",
-        )
+        Error::new(message, "it measured nothing; run the specification again")
     })?;
     serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
 }
@@ -393,7 +390,7 @@ fn without_anything(run: &Path) -> Error {
     );
     Error::new(
         message,
-        "nothing is in it; import the logs, or watch, again",
+        "it is empty; import the logs again, or watch again",
     )
 }
 
@@ -422,7 +419,7 @@ fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
         true => Ok(records),
         false => Err(Error::reading(
             &path,
-            &"its numbers are too large to be added up",
+            &"its numbers are too large to add up",
         )),
     }
 }
@@ -748,7 +745,7 @@ mod tests {
         assert!(error.hint.contains("stackline run SPEC"), "{}", error.hint);
         begun(root.path());
         let error = open_under(root.path(), Path::new("nothing")).unwrap_err();
-        assert_eq!(error.to_string(), "there is no run at nothing");
+        assert_eq!(error.to_string(), "no run at nothing");
         assert!(
             error.hint.ends_with("is 19700101-000000-rr"),
             "{}",

@@ -220,7 +220,7 @@ fn not_a_directory(kind: FileType) -> io::Error {
 fn outside() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        "its name leads out of the directory",
+        "its name points outside the directory",
     )
 }
 

@@ -24,7 +24,7 @@ pub fn unless_stopped<T: Send + 'static>(
     thread::Builder::new()
         .name("work".into())
         .spawn(move || drop(done.send(work())))
-        .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        .map_err(|error| Error::environment(format!("cannot start a thread: {error}")))?;
     loop {
         match ended.recv_timeout(LOOK) {
             Ok(result) => return result,
@@ -34,7 +34,7 @@ pub fn unless_stopped<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::measurement("its thread broke off"));
+                return Err(Error::measurement("its thread panicked"));
             }
         }
     }

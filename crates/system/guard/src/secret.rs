@@ -140,7 +140,7 @@ impl SecretSource<'_> {
                 ..error
             })?;
             let note = format!(
-                "the secret comes from {}: programs that are started from here inherit it; a file (--secret-file) is safer",
+                "the secret comes from {}: programs started from here inherit it; a file (--secret-file) is safer",
                 self.variable
             );
             return Ok(Some(FoundSecret {
@@ -168,10 +168,9 @@ impl SecretSource<'_> {
             return Ok(found);
         }
         let path = self.usual_place().ok_or_else(|| {
-            Error::input("there is no secret, and no home directory for a new one").hint(format!(
-                "name a file with --secret-file, or set {}",
-                self.variable
-            ))
+            Error::input("no secret exists, and no home directory to write a new one to").hint(
+                format!("give a file with --secret-file, or set {}", self.variable),
+            )
         })?;
         let failed = |cause: io::Error| {
             Error::environment(format!(
@@ -189,7 +188,7 @@ impl SecretSource<'_> {
             Err(cause) => Err(failed(cause)),
             Ok(()) => {
                 let note = format!(
-                    "a new secret was made: {}; programs of this user find it there, other machines need a copy",
+                    "a new secret was created: {}; this user's programs find it there, other machines need a copy",
                     path.display()
                 );
                 Ok(FoundSecret {
@@ -252,7 +251,7 @@ pub fn readable_by_others(path: &Path) -> Option<String> {
     let is_open = about.is_file() && about.mode() & 0o044 != 0 && about.uid() == geteuid().as_raw();
     is_open.then(|| {
         format!(
-            "other users may read the secret in {0}: `chmod 600 {0}` keeps it",
+            "other users may read the secret in {0}: `chmod 600 {0}` protects it",
             path.display()
         )
     })

@@ -36,7 +36,7 @@ pub fn cannot_listen(
     why: &dyn std::fmt::Display,
     hint: &str,
 ) -> Error {
-    Error::environment(format!("nothing can listen at {address}: {why}")).hint(hint)
+    Error::environment(format!("cannot listen on {address}: {why}")).hint(hint)
 }
 
 /// The next connection of a listener that does not block, as soon as there is one.

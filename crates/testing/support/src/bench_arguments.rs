@@ -65,7 +65,7 @@ impl BenchArguments {
     /// When one of them is a flag.
     pub fn into_words(self) -> Result<Vec<String>, String> {
         match self.0.iter().find(|word| word.starts_with('-')) {
-            Some(flag) => Err(format!("`{flag}` is no flag of this benchmark")),
+            Some(flag) => Err(format!("unknown flag `{flag}` of this benchmark")),
             None => Ok(self.0),
         }
     }

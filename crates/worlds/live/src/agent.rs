@@ -70,7 +70,7 @@ fn serve_in_group(
 ) -> Result<()> {
     shift_clock();
     system::make_interruptible()
-        .map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
+        .map_err(|e| Error::environment(format!("cannot handle signals: {e}")))?;
     stackline_os::memory::keep_large_blocks_apart();
     cpu_placement::raise_file_limit();
     let (events, mailbox) = channel();

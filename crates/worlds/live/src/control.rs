@@ -364,7 +364,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
         Some(FromAgent::EventLog { length, bytes }) => {
             if *length > LONGEST_EVENT_LOG {
                 return Err(Error::measurement(
-                    "an agent sent a piece of more than 256 MiB of events",
+                    "an agent sent more than 256 MiB of events in one piece",
                 ));
             }
             // What is not there takes no memory.
@@ -373,9 +373,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
                 .read_to_end(bytes)
                 .map_err(|e| error::io_error("reading events", &e))?;
             if got as u64 != *length {
-                return Err(Error::measurement(
-                    "events that an agent hands over were cut off",
-                ));
+                return Err(Error::measurement("the agent's event transfer ended early"));
             }
         }
         _ => {}

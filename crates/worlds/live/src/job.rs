@@ -103,7 +103,7 @@ impl AgentJob {
             flags,
             barrier: Arc::new(Barrier::default()),
             limit_timer: limit_timer
-                .map_err(|e| Error::environment(format!("no timer is to be had: {e}")))?,
+                .map_err(|e| Error::environment(format!("cannot create a timer: {e}")))?,
             threads: Vec::with_capacity(task.work.replicas as usize),
             host_before: HostSample::now(),
             observed: Vec::new(),
@@ -296,8 +296,10 @@ fn drive(benches: Vec<Bench>) {
     let coroutine = |bench: Bench| {
         let meter = Rc::clone(&meter);
         Coroutine::new(THREAD_STACK, move || bench.work(Some(meter))).map_err(|e| {
-            Error::environment(format!("no stack for an endpoint is to be had: {e}"))
-                .hint("fewer replicas")
+            Error::environment(format!(
+                "cannot allocate a thread stack for an endpoint: {e}"
+            ))
+            .hint("fewer replicas")
         })
     };
     let coroutines: Result<Vec<_>> = benches.into_iter().map(coroutine).collect();

@@ -124,7 +124,7 @@ impl Launcher {
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = (input, output, errors) else {
             return Err(Error::environment(format!(
-                "the agent of host {name} has no pipe"
+                "the agent of host {name} was started without a pipe"
             )));
         };
         Ok(AgentProcess {

@@ -54,7 +54,7 @@ pub fn shortened(all: &[String]) -> String {
 pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink), FlagMistake> {
     let example = "--try 'link client - edge 100 Mbit/s'";
     let wrong = || {
-        Error::input(format!("`{text}` is no link"))
+        Error::input(format!("`{text}` is not a link"))
             .hint(format!("as the language writes one: `{example}`"))
     };
     let words: Vec<&str> = text

@@ -76,7 +76,7 @@ impl RunRecording {
         }
         if !self.capture.is_empty() {
             let cannot = |e: std::io::Error| {
-                Error::environment(format!("captured packets cannot be written: {e}"))
+                Error::environment(format!("cannot write the captured packets: {e}"))
             };
             let made = |(path, site): &(PathBuf, CaptureSite)| {
                 Ok((site.clone(), stackline_runs::create_within(path)?))

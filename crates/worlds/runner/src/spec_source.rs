@@ -36,7 +36,7 @@ impl SpecSource {
                 directory: None,
             }),
             (None, Some(path)) => Self::read(path),
-            (None, None) => Err(Error::input("there is no specification")
+            (None, None) => Err(Error::input("no specification is given")
                 .hint("name a file, or give the text with -e")),
         }
     }

@@ -43,14 +43,12 @@ pub fn stop_at_calls(
     let mut writer = to
         .map(|to| PtraceRecordWriter::open(to, contents))
         .transpose()
-        .map_err(|error| {
-            Error::environment(format!("what the program does cannot be reported: {error}"))
-        })?;
+        .map_err(|error| Error::environment(format!("cannot trace the program: {error}")))?;
     let ended = tracer::trace_command(becoming, contents, |record| {
         writer.iter_mut().for_each(|writer| writer.write(&record))
     });
     ended.or_else(|error| {
-        let why = format!("programs may not be stopped here: {error}");
+        let why = format!("this machine does not allow ptrace: {error}");
         let absent = PtraceRecord {
             at_ns: stackline_events::clock::now_ns(),
             thread: 0,
@@ -81,5 +79,5 @@ fn untraced(command: &[OsString]) -> Result<i32> {
 pub fn measure_ping_pong() -> Result<Vec<f64>> {
     PingPong::start()
         .and_then(PingPong::elapsed)
-        .map_err(|error| Error::environment(format!("nothing can be measured: {error}")))
+        .map_err(|error| Error::environment(format!("cannot measure: {error}")))
 }

@@ -79,7 +79,7 @@ impl ThreadFollower {
     ) -> Result<(), String> {
         let kernel = self.kernel_numbers(&[(std::process::id(), thread)])?;
         if kernel.is_empty() {
-            return Err("the kernel's number of its thread is not known".into());
+            return Err("its thread's number in the kernel is not known".into());
         }
         trace.follow_threads(&kernel)
     }
@@ -113,8 +113,8 @@ impl ThreadFollower {
 
 /// The threads of a process now.
 fn threads_of(pid: u32) -> Result<Vec<u32>, String> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/task"))
-        .map_err(|_| "there is no such process".to_owned())?;
+    let entries =
+        std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| "no such process".to_owned())?;
     Ok(entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect())

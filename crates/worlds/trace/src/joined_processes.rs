@@ -64,8 +64,8 @@ impl JoinedProcesses {
     pub fn find(names: &JoinedNames) -> Result<Self> {
         let mut joined = Self::default();
         if let Some(gone) = names.pids.iter().find(|pid| !is_running(**pid)) {
-            return Err(Error::input(format!("there is no process {gone}"))
-                .hint("`pgrep -n NAME` prints a program's number"));
+            return Err(Error::input(format!("no process {gone} runs here"))
+                .hint("`pgrep -n NAME` prints a program's process id"));
         }
         joined.named.extend(&names.pids);
         if !names.containers.is_empty() {
@@ -83,7 +83,7 @@ impl JoinedProcesses {
                     Error::environment(format!(
                         "no control groups are mounted here: {what} has none"
                     ))
-                    .hint("`--pid PID` takes a process, with those that it started")
+                    .hint("`--pid PID` takes a process and its children")
                 })
         };
         for unit in &names.units {
@@ -109,7 +109,7 @@ impl JoinedProcesses {
             return match has_group {
                 true => Ok(()),
                 false => Err(Error::environment(format!(
-                    "it is not known which processes container {word} has"
+                    "cannot find the processes of container {word}"
                 ))
                 .hint("`--pid PID` takes one of them")),
             };
@@ -238,7 +238,7 @@ fn find_group(root: &Root, groups: &ControlGroups, path: &Path) -> Result<String
         false => groups.directories(root, &text).into_iter().next(),
     };
     let group = found.ok_or_else(|| {
-        Error::input(format!("there is no control group {text}")).hint(
+        Error::input(format!("unknown control group {text}")).hint(
             "a directory below /sys/fs/cgroup, or what /proc/PID/cgroup says; `systemd-cgls` shows them",
         )
     })?;
@@ -400,7 +400,7 @@ mod tests {
             JoinedProcesses::find(&names)
                 .unwrap_err()
                 .message
-                .contains("there is no process")
+                .contains("no process")
         );
     }
 }

@@ -52,7 +52,7 @@ impl TraceOutcome {
         let absent = self
             .absent
             .iter()
-            .map(|(what, why)| format!("not looked at: {what}: {why}"));
+            .map(|(what, why)| format!("not recorded: {what}: {why}"));
         let foreign = (self.foreign > 0)
             .then(|| format!("{} requests of other programs were left out", self.foreign));
         absent
@@ -80,7 +80,7 @@ impl TraceOutcome {
                 before.call_times.len(),
                 was / is.max(1e-9)
             ),
-            _ => "no request was seen, so there is nothing to compare".to_owned(),
+            _ => "no request was seen, so nothing to compare".to_owned(),
         }
     }
 }

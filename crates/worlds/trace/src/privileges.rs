@@ -35,7 +35,7 @@ impl Privilege {
         let name = self.name;
         match (self.is_in(status, "CapEff:"), self.is_in(status, "CapBnd:")) {
             (true, _) => format!(
-                "{name} is there, and something else forbids it (a security module, or a user namespace)"
+                "{name} is held, but something else forbids it (a security module or a user namespace)"
             ),
             (false, true) => format!("run it as root, or with {name}"),
             // No process of a container can get what that was not given.

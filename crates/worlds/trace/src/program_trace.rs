@@ -202,7 +202,7 @@ impl TraceSession {
         let (mut events, mut notes) = (None, setting.notes.clone());
         if is_here && !only_traced {
             notes.push(
-                "packets do not show whose they are: requests of all programs of this machine are kept".to_owned(),
+                "packets do not name their program: requests of all programs on this machine are kept".to_owned(),
             );
         }
         if let Some(network) = &mut setting.network {
@@ -347,7 +347,7 @@ impl TraceSession {
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
             self.notes.push(format!(
-                "whose {unowned} requests over QUIC are was not found, as their sockets were closed soon: they are kept"
+                "the program of {unowned} requests over QUIC is not known, because its sockets were closed too soon: they are kept"
             ));
         }
         self.adopt_network_events(setting)?;
@@ -481,11 +481,11 @@ impl Looker {
 }
 
 fn no_thread(error: std::io::Error) -> Error {
-    Error::environment(format!("no thread can be started: {error}"))
+    Error::environment(format!("cannot start a thread: {error}"))
 }
 
 fn panicked() -> Error {
-    Error::measurement("what was seen could not be kept: a thread panicked")
+    Error::measurement("the trace could not be kept: a thread panicked")
 }
 
 /// Starts programs and waits for the last, or waits for the time that was asked for.

@@ -110,7 +110,7 @@ fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
         "{} cannot be started: {cause}",
         name.to_string_lossy()
     ))
-    .hint("is it installed, and in $PATH?")
+    .hint("check that it is installed and in $PATH")
 }
 
 /// The programs that the words of a command line name.

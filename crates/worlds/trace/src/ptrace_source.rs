@@ -20,8 +20,9 @@ const COMMAND: &str = "ptrace";
 const NUMBERS: u32 = 1 << 22;
 
 fn own() -> Result<PathBuf> {
-    std::env::current_exe()
-        .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))
+    std::env::current_exe().map_err(|error| {
+        Error::environment(format!("cannot find the path of this program: {error}"))
+    })
 }
 
 /// What a message and its answer take a program, elapsed ns of each batch: as it is, or `stopped` at its calls.

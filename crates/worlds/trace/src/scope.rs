@@ -13,5 +13,5 @@ pub enum TraceScope {
 
 stackline_core::named_values!(TraceScope,
     Packets = "packets", "Nothing: the cheapest";
-    Calls = "calls", "What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not to be had by `ptrace`";
+    Calls = "calls", "What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not available by `ptrace`";
     Ptrace = "ptrace", "What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)");

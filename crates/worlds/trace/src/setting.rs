@@ -64,7 +64,7 @@ impl TraceSetting {
         let keys = KeyLog::of(decipher, false)?;
         if let Some(other) = programs.iter().find(|program| program.host != HERE) {
             return Err(
-                Error::input(format!("{} is no host: there is no network", other.host))
+                Error::input(format!("unknown host {}: no network is given", other.host))
                     .hint("--on NETWORK names the network; `here` is this machine"),
             );
         }
@@ -127,7 +127,7 @@ impl TraceSetting {
             setting.addresses.push(ObservedHost { name, addresses });
         }
         setting.notes.extend((left_out > 0).then(|| {
-            format!("packets of {left_out} more network namespaces are not seen: {MOST_NAMESPACES} are looked at")
+            format!("packets of {left_out} more network namespaces are not captured: the limit is {MOST_NAMESPACES}")
         }));
         Ok(setting)
     }
@@ -181,7 +181,7 @@ impl TraceSetting {
             return Ok(command);
         };
         let own = std::env::current_exe().map_err(|error| {
-            Error::environment(format!("this program cannot find itself: {error}"))
+            Error::environment(format!("cannot find the path of this program: {error}"))
         })?;
         let mut command = Command::new(own);
         command.args(["net", "exec", "--of-trace"]);

@@ -45,8 +45,11 @@ impl KeyLog {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
             .map(PathBuf::from);
-        let failed =
-            |error| Error::environment(format!("no place for secrets of TLS can be made: {error}"));
+        let failed = |error| {
+            Error::environment(format!(
+                "cannot create a directory for TLS secrets: {error}"
+            ))
+        };
         match (named, decipher) {
             (Some(path), _) => Ok(Some(Self {
                 path,

@@ -91,7 +91,7 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
                 (Some(_), true) => ADMINISTRATION,
                 _ => PACKETS,
             };
-            Error::environment(format!("packets of {} cannot be seen: {error}", door.name)).hint(
+            Error::environment(format!("cannot capture packets of {}: {error}", door.name)).hint(
                 format!(
                     "{}; a network of your own needs nothing: `--on NETWORK`",
                     needed.advice()
@@ -338,7 +338,8 @@ impl Sources {
         let Some(stopped) = &mut self.stopped else {
             return Ok(programs);
         };
-        let failed = |error| Error::environment(format!("no place for pipes can be made: {error}"));
+        let failed =
+            |error| Error::environment(format!("cannot create a directory for pipes: {error}"));
         let directory = &*self
             .pipes
             .insert(scratch::create_directory("trace").map_err(failed)?);
@@ -379,7 +380,7 @@ impl Sources {
         self.read_packets(&mut reading)?;
         self.packets_before = reading.packets.size();
         let failed = |why: String| {
-            Error::environment(format!("the kernel's trace events cannot be read: {why}"))
+            Error::environment(format!("cannot read the kernel's trace events: {why}"))
         };
         if let Some(trace) = &mut self.sockets {
             trace.read(&mut reading.sockets).map_err(failed)?;
@@ -394,7 +395,7 @@ impl Sources {
 
     fn read_packets(&mut self, reading: &mut SourceReading) -> Result<()> {
         let failed =
-            |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
+            |error: std::io::Error| Error::environment(format!("cannot read packets: {error}"));
         for (host, capture) in &mut self.captures {
             let mut put = |packet: Packet<'_>| {
                 if !self.measured.is_packet(packet.bytes) {
@@ -423,11 +424,7 @@ impl Sources {
 
     /// What programs tell that are stopped.
     fn read_stopped(&mut self, reading: &mut SourceReading) -> Result<()> {
-        let failed = |error| {
-            Error::environment(format!(
-                "what programs do at their sockets cannot be read: {error}"
-            ))
-        };
+        let failed = |error| Error::environment(format!("cannot record socket calls: {error}"));
         let mut pieces = Vec::new();
         for ptrace_source in self.stopped.iter_mut().flatten() {
             for news in ptrace_source.drain().map_err(failed)? {

@@ -279,7 +279,7 @@ impl CaptureSource<'_> {
         if let Some(cause) = cause {
             self.seen
                 .imported
-                .mistake(format!("it cannot be read on: {cause}"));
+                .mistake(format!("reading stopped: {cause}"));
         }
     }
 

@@ -129,18 +129,18 @@ pub(crate) fn read_whole_log(log: &mut ImportLog<'_>) -> Result<Vec<u8>> {
         .map_err(unread)?;
     if bytes.len() as u64 > LARGEST {
         let what = format!(
-            "{} is larger than 1 GiB, the most that is read of this form",
+            "{} is larger than 1 GiB, the limit for this format",
             log.name
         );
         return Err(Error::input(what)
-            .hint("import it in parts; the text form and captures have no such limit"));
+            .hint("import it in parts; text logs and captures have no such limit"));
     }
     Ok(bytes)
 }
 
 pub(crate) fn unread(log: &ImportLog<'_>, cause: &crate::Error) -> Error {
     Error::input(format!("{} cannot be imported: {cause}", log.name))
-        .hint("`--as FORM` says what it is")
+        .hint("`--as FORM` names its format")
 }
 
 pub(crate) fn unwritten(cause: impl std::fmt::Display) -> Error {

@@ -39,17 +39,17 @@ const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[b"PERFILE2"],
         begins: true,
-        hint: "this is a recording of perf, which is not read",
+        hint: "recordings of perf are not supported",
     },
     UnsupportedFormat {
         marks: &[b"\"traceEvents\""],
         begins: false,
-        hint: "this is Chrome's trace format, which is not read; OTLP, Jaeger's JSON and qlog are",
+        hint: "Chrome's trace format is not supported; OTLP, Jaeger's JSON and qlog are",
     },
     UnsupportedFormat {
         marks: &[b"\"traceId\"", b"\"localEndpoint\""],
         begins: false,
-        hint: "this is Zipkin's JSON, which is not read; OTLP and Jaeger's JSON are",
+        hint: "Zipkin's JSON is not supported; OTLP and Jaeger's JSON are",
     },
     UnsupportedFormat {
         marks: &[b"\"traceID\""],
@@ -69,12 +69,12 @@ const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[b"{"],
         begins: true,
-        hint: "this is JSON of a form that is not read; OTLP, Jaeger's JSON and qlog are",
+        hint: "this JSON format is not supported; OTLP, Jaeger's JSON and qlog are",
     },
     UnsupportedFormat {
         marks: &[b"<"],
         begins: true,
-        hint: "this is XML or HTML, which is not read",
+        hint: "XML and HTML are not supported",
     },
 ];
 

@@ -22,7 +22,7 @@ pub(crate) fn set_given_clocks(
                 .chain(index.hosts.keys())
                 .map(String::as_str)
                 .collect();
-            let message = format!("--clock {host}: no event is of that host");
+            let message = format!("--clock {host}: that host has no events");
             return Err(Error::input(message).hint(format!("there are {}", hosts.join(", "))));
         }
         let side = if *ahead_ns < 0 { "behind" } else { "ahead" };

@@ -30,7 +30,7 @@ pub(crate) fn join(
         return Ok(());
     }
     let captured = captured.ok_or_else(|| {
-        Error::input("--log is of requests in captures, and there is no capture")
+        Error::input("--log adds to requests in captures, and no capture is given")
             .hint("name a capture before it")
     })?;
     for log in &request.server_logs {
@@ -56,9 +56,9 @@ fn named(log: &Path) -> (Option<&str>, &Path) {
 fn read_log(path: &Path, source: &str) -> Result<Vec<u8>> {
     guard_files::read_bounded(path, LARGEST).map_err(|cause| match cause.kind() {
         ErrorKind::FileTooLarge => Error::input(format!(
-            "{source} is larger than 1 GiB, the most that is read of a log"
+            "{source} is larger than 1 GiB, the limit for a log"
         ))
-        .hint("give the part that is of the time of the captures"),
+        .hint("import the part that covers the time of the captures"),
         _ => Error::input(format!("{source} cannot be read: {cause}"))
             .hint("check its name and permissions"),
     })
@@ -66,7 +66,7 @@ fn read_log(path: &Path, source: &str) -> Result<Vec<u8>> {
 
 fn no_access_log(source: &str) -> Error {
     Error::input(format!(
-        "{source} is no access log: no line tells of a request"
+        "{source} is not an access log: no line describes a request"
     ))
     .hint("lines of nginx, Apache (combined), haproxy, Envoy, Traefik or JSON are read, and OTLP/JSON")
 }
@@ -143,8 +143,8 @@ fn refused(read: &Entries, alone: u64, ambiguous: u64) -> BTreeMap<String, u64> 
     let counts = unread
         .map(|(why, count)| (format!("not read: {why}"), *count))
         .chain([
-            ("of no request that was captured".to_owned(), alone),
-            ("of one of several requests".to_owned(), ambiguous),
+            ("match no captured request".to_owned(), alone),
+            ("match several requests".to_owned(), ambiguous),
         ]);
     counts.filter(|(_, count)| *count > 0).collect()
 }

@@ -234,13 +234,13 @@ fn what_is_neither_form_is_refused() {
         read(b"{\"resourceSpans\": 7}", false)
             .unwrap_err()
             .to_string()
-            .starts_with("this is no OTLP/JSON")
+            .starts_with("this is not OTLP/JSON")
     );
     assert!(
         read(b"hello", false)
             .unwrap_err()
             .to_string()
-            .starts_with("this is no OTLP protobuf")
+            .starts_with("this is not OTLP protobuf")
     );
     let mut cut = json(&spans(
         &lifelines(&events(), None, &LifelineOptions::default()),

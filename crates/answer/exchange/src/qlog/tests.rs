@@ -248,7 +248,7 @@ fn what_is_no_qlog_is_refused() {
             read(text.as_bytes(), None, false)
                 .unwrap_err()
                 .to_string()
-                .starts_with("this is no qlog"),
+                .starts_with("this is not qlog"),
             "{text}"
         );
     }

@@ -106,7 +106,7 @@ fn name(segment: &SegmentComparison) -> String {
     };
     match (&segment.from, &segment.to) {
         (Some(from), Some(to)) => format!("  {of}{}", segment_label(from, to)),
-        _ => "first to last, of those that came".to_owned(),
+        _ => "first to last, of those that arrived".to_owned(),
     }
 }
 

@@ -42,5 +42,5 @@ fn a_run_does_not_differ_from_itself() {
 fn what_is_only_in_one() {
     let text = comparison(&compare(&summaries()[..1], &[]));
     assert!(text.ends_with("  only in the first run\n"), "{text}");
-    assert_eq!(comparison(&[]), "there is nothing to compare\n");
+    assert_eq!(comparison(&[]), "nothing to compare\n");
 }

@@ -2,7 +2,7 @@
 
 use super::pictures::{TOP, WIDTH};
 use crate::markup_escape::escaped;
-use crate::scene::{self, SceneShape, TextAnchor, VectorScene};
+use crate::scene::{PictureFormat, SceneShape, TextAnchor, VectorScene};
 use std::fmt::Write;
 
 const STYLE: &str = "\
@@ -44,7 +44,7 @@ impl FactorPicture {
     /// # Errors
     /// A sentence when there is no memory for its pixels or it cannot be encoded.
     pub fn png(&self) -> Result<Vec<u8>, String> {
-        scene::png(&self.scene)
+        self.scene.encode(PictureFormat::Png)
     }
 }
 
@@ -196,6 +196,7 @@ impl Canvas {
             name,
             svg,
             scene: VectorScene {
+                title: title.to_owned(),
                 width: WIDTH as f32,
                 height: high as f32,
                 shapes,

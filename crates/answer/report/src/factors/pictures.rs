@@ -178,7 +178,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         "tornado",
         bottom + 32.0,
         &title,
-        "times as fast; pale: may be nothing",
+        "times as fast; pale: may be chance",
     )
 }
 
@@ -235,7 +235,7 @@ fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture 
         "half-normal",
         high,
         "Half-normal plot of effects",
-        "what is chance alone lies near the line; what stands right of it is not",
+        "chance alone lies near the line; real effects stand right of it",
     )
 }
 

@@ -96,9 +96,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     out += &aliased(outcome, answer);
     out += &bend(response, answer);
     let left = match answer.spread {
-        IntervalSource::None => {
-            "repeated runs are equal: nothing in them is drawn by chance".to_owned()
-        }
+        IntervalSource::None => "repeated runs are equal: deterministic".to_owned(),
         _ => format!(
             "repeated runs and what the model leaves: {} of the variation",
             percent(answer.error_share)
@@ -201,7 +199,7 @@ fn effect_row(
     let (gain, within) = response.gain(answer, effect.factor, level);
     let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
     let nothing = if estimate.may_be_zero() {
-        ", may be nothing"
+        ", may be chance"
     } else {
         ""
     };
@@ -328,8 +326,8 @@ fn bend(response: &Response, answer: &FactorAnswer) -> String {
             ),
         });
     let (mark, words) = match (bend.half, bend.may_be_zero()) {
-        (None, _) => ("", "one run tells little"),
-        (_, true) => ("", "no bend is seen"),
+        (None, _) => ("", "one run says little"),
+        (_, true) => ("", "no bend shows"),
         _ => (
             "! ",
             "it bends between the levels: others in between are not on the line",
@@ -454,7 +452,7 @@ fn limits(outcome: &FactorOutcome) -> String {
                 .times
                 .is_some_and(|(middle, ..)| (account / middle - 1.0).abs() > APART);
             let doubt = if apart {
-                ", not to be believed: what is faster changes the way of the rest"
+                ", unreliable: what is faster changes how the rest behaves"
             } else {
                 ""
             };
@@ -494,7 +492,7 @@ fn offers(outcome: &FactorOutcome) -> String {
     }
     let align = [Align::Right, Align::Right, Align::Left, Align::Left];
     format!(
-        "\nwhat to buy: no other set brings more for as little\n{}",
+        "\nwhat to buy: no other set brings more for the money\n{}",
         table(&rows, &align)
     )
 }

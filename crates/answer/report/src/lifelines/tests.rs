@@ -186,7 +186,7 @@ fn of_many_hosts_a_stage_is_one_row() {
         "kernel hold 12 hosts",
         "queue 12 links",
         "link 12 links",
-        "first to last, of those that came",
+        "first to last, of those that arrived",
     ];
     assert_eq!(names, expected);
     assert_eq!(json["by_stage"]["segments"][1]["ns"]["n"], 24);

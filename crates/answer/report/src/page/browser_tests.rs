@@ -191,7 +191,7 @@ fn the_first_screen(browser: &mut Browser, directory: &Path) {
         true,
         "the lifelines end below the screen"
     );
-    let order = "[...document.querySelectorAll('#title, #measured, #parts, #answer, .strip, #legend, #picture')].every((one, at, all) => \
+    let order = "[...document.querySelectorAll('#title, #measured, #answer, #parts, .strip, #legend, #picture')].every((one, at, all) => \
                  one.getBoundingClientRect().height > 0 && (at < 4 || one.getBoundingClientRect().top >= all[at - 1].getBoundingClientRect().top))";
     assert_eq!(browser.eval(order), true);
     let rows = "[...document.querySelectorAll('#parts tbody th')].map((one) => one.textContent)";
@@ -274,6 +274,14 @@ fn without_events(browser: &mut Browser, directory: &Path) {
         );
     }
     assert!(text(browser, "#parts").contains("18.1 Mbit/s"));
+    let order = "document.getElementById('findings').compareDocumentPosition(document.getElementById('lifelines')) & 4";
+    assert_eq!(
+        browser.eval(order),
+        4,
+        "findings come before what is missing"
+    );
+    let ranges = "document.querySelectorAll('#parts .range .mean').length > 0";
+    assert_eq!(browser.eval(ranges), true);
 }
 
 fn it_reads_what_was_written(browser: &mut Browser, directory: &Path) {

@@ -1,7 +1,16 @@
 //! Pictures of small runs.
 
 use super::*;
+use crate::scene::PictureFormat;
 use crate::testing::{golden, traced};
+
+fn svg(picture: &LifelinePicture) -> String {
+    String::from_utf8(picture.scene.encode(PictureFormat::Svg).unwrap()).unwrap()
+}
+
+fn png(picture: &LifelinePicture) -> Result<Vec<u8>, String> {
+    picture.scene.encode(PictureFormat::Png)
+}
 
 fn all(traced: &traced::TracedFixture) -> LifelinePicture {
     let origin_ns = traced::ORIGIN_NS;

@@ -56,7 +56,7 @@ fn work(work: &ProgramCosts) -> Vec<String> {
         format!("going from one program to another takes {time}")
     });
     said.with(work.polls, |every| {
-        format!("programs look every {}", time(every))
+        format!("programs poll every {}", time(every))
     });
     let name = |first: WorkKind| {
         WorkKind::ALL

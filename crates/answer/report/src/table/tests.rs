@@ -293,3 +293,25 @@ fn figures_that_spread_far_fit_a_screen() {
         "{lines:#?}"
     );
 }
+
+#[test]
+fn a_run_without_chance_is_deterministic_and_has_no_interval() {
+    let mut summary = summaries().remove(1);
+    (summary.main, summary.world) = (Some(RunMetric::Response), World::Simulated);
+    let response = summary.response_s.as_mut().unwrap();
+    (response.mean, response.ci95) = (0.2, Some((0.2, 0.2)));
+    let text = table(&[summary.clone()], &TableOptions::default());
+    assert!(text.contains("200 ms") && !text.contains("± 0"), "{text}");
+    assert!(text.contains("deterministic"), "{text}");
+    summary.response_s.as_mut().unwrap().ci95 = Some((0.19, 0.21));
+    let text = table(&[summary.clone()], &TableOptions::default());
+    assert!(
+        text.contains('±') && !text.contains("deterministic"),
+        "{text}"
+    );
+    // Equal means of real runs are chance.
+    summary.world = World::Live;
+    summary.response_s.as_mut().unwrap().ci95 = Some((0.2, 0.2));
+    let text = table(&[summary], &TableOptions::default());
+    assert!(!text.contains("deterministic"), "{text}");
+}

@@ -21,7 +21,7 @@ pub fn parse_factors(
         }
     }
     if factors.is_empty() {
-        return Err(Error::input("there is no factor to vary")
+        return Err(Error::input("no factor is given")
             .hint("name some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
     }
     let is_twice = |at: &usize| {

@@ -34,12 +34,10 @@ pub fn parse_prices(text: &str, spend: Option<f64>, factors: &[Factor]) -> Resul
             .parse()
             .ok()
             .filter(|price: &f64| price.is_finite() && *price >= 0.0)
-            .ok_or_else(|| Error::input(format!("`{price}` is no price")).hint(SUCH_AS))?;
+            .ok_or_else(|| Error::input(format!("`{price}` is not a price")).hint(SUCH_AS))?;
         let (factor, level) = found(what, factors)?;
         if prices[factor][level].replace(price).is_some() {
-            return Err(
-                Error::input(format!("`{what}` has two prices")).hint("leave one of them out")
-            );
+            return Err(Error::input(format!("`{what}` has two prices")).hint("leave one out"));
         }
     }
     if prices

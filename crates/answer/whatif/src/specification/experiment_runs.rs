@@ -568,7 +568,7 @@ pub(crate) fn carry_out(
 
 fn scratch_directory() -> Result<ScratchDirectory> {
     scratch::create_directory("factors")
-        .map_err(|error| Error::environment(format!("no directory can be made: {error}")))
+        .map_err(|error| Error::environment(format!("cannot create a directory: {error}")))
 }
 
 /// How long one run takes with all factors at their first level.

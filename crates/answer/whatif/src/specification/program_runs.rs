@@ -31,8 +31,9 @@ pub(crate) fn run(
     std::fs::write(&file, text)
         .map_err(|error| stackline_runs::unwritten(file.display(), &error))?;
     let own = std::env::current_exe();
-    let own = own
-        .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
+    let own = own.map_err(|error| {
+        Error::environment(format!("cannot find the path of this program: {error}"))
+    })?;
     let mut command = Command::new(own);
     command
         .args([

@@ -153,7 +153,7 @@ impl SpecExperiment {
             .checked_sub(1)
             .and_then(|at| self.laid_out.design.rows.get(at))
             .ok_or_else(|| {
-                Error::input(format!("there is no combination {number}"))
+                Error::input(format!("unknown combination {number}"))
                     .hint(format!("there are {}", self.laid_out.design.rows.len()))
             })?;
         let text = self

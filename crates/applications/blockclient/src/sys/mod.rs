@@ -46,7 +46,8 @@ unsafe impl Send for CallbackContext {}
 fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
     let done = catch_unwind(AssertUnwindSafe(what));
     let failed = |_| {
-        Error::measurement("the library failed within itself").hint("please report what was called")
+        Error::measurement("the library failed within itself")
+            .hint("please report this, with the call that failed")
     };
     done.unwrap_or_else(|panic| Err(failed(panic)))
         .unwrap_or_else(|error| fault::keep_last_error(&error))
@@ -65,7 +66,7 @@ unsafe fn text<'t>(pointer: *const c_char, what: &str) -> Result<&'t str> {
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str()
-        .map_err(|_| Error::input(format!("{what} is no UTF-8")))
+        .map_err(|_| Error::input(format!("{what} is not UTF-8")))
 }
 
 /// # Safety
@@ -86,7 +87,7 @@ fn options(given: &FfiClientOptions) -> Result<client::BlockClientOptions> {
         2 => BlockDataTransport::Rtp,
         3 => BlockDataTransport::Blast,
         other => {
-            return Err(Error::input(format!("{other} is no transport"))
+            return Err(Error::input(format!("unknown transport {other}"))
                 .hint("0 is TCP, 1 UDP, 2 RTP, 3 blast"));
         }
     };

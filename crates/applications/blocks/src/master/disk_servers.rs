@@ -127,7 +127,7 @@ impl Master {
         let next = || self.servers.keys().next_back().map_or(0, |last| last + 1);
         let id = known.map_or_else(next, |(id, _)| *id);
         if usize::from(id) >= limits::MOST_SERVERS {
-            let words = "there are too many servers";
+            let words = "too many servers have joined";
             return Err(RequestRefusal::new(Why::Limit, words));
         }
         Ok(id)

@@ -41,11 +41,11 @@ impl SetState {
     fn go_on_loading(&mut self, connection: u64, about: &BlockSet) -> Result<u64, RequestRefusal> {
         let name = &about.name;
         let words = if self.sealed {
-            format!("the set {name} is there already")
+            format!("the set {name} exists already")
         } else if self.loader.is_some_and(|loader| loader != connection) {
-            format!("somebody else loads the set {name}")
+            format!("another client is loading the set {name}")
         } else if self.about != *about {
-            format!("the set {name} was begun with another size, block size or placement")
+            format!("the set {name} was begun with a different size, block size or placement")
         } else {
             self.loader = Some(connection);
             return Ok(self.rows.written());
@@ -102,7 +102,7 @@ impl Master {
         actions: &mut Actions,
     ) -> Result<u32, RequestRefusal> {
         if self.sets.len() >= limits::MOST_SETS {
-            return Err(RequestRefusal::new(Why::Limit, "there are too many sets"));
+            return Err(RequestRefusal::new(Why::Limit, "too many sets exist"));
         }
         let id = self
             .last_set
@@ -133,7 +133,7 @@ impl Master {
             return Err(no_such_block());
         }
         if about.placement == BlockPlacementPolicy::Given && reserve.given.len() != count {
-            let words = "places are to be given, one a block";
+            let words = "a place is needed for each block";
             return Err(RequestRefusal::new(Why::Malformed, words));
         }
         if set.pending.len() + count * usize::from(about.replicas) > MOST_PENDING {
@@ -232,10 +232,10 @@ impl Master {
         let disk = if copies == 1 { "disk" } else { "disks" };
         match disks.len() {
             0 if self.up().next().is_none() => "no disk server is up".into(),
-            0 if !read_only.is_empty() => "all disks that are up can only be read".into(),
+            0 if !read_only.is_empty() => "all disks are read-only".into(),
             up if up < copies => format!("{copies} cop{need} {copies} {disk}; {up} {are} up"),
             up => format!(
-                "there is no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room{later}",
+                "no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room{later}",
                 about.name
             ),
         }
@@ -361,7 +361,7 @@ impl Master {
 
     fn delete(&mut self, connection: u64, delete: &Delete, actions: &mut Actions) -> Done {
         let Some(id) = self.by_name.get(&delete.name).copied() else {
-            let words = format!("there is no set {}", delete.name);
+            let words = format!("unknown set {}", delete.name);
             return Err(RequestRefusal::new(Why::NoSet, words));
         };
         if self
@@ -370,7 +370,7 @@ impl Master {
             .and_then(|set| set.loader)
             .is_some_and(|loader| loader != connection)
         {
-            let words = format!("somebody else loads the set {}", delete.name);
+            let words = format!("another client is loading the set {}", delete.name);
             return Err(RequestRefusal::new(Why::Busy, words));
         }
         if let Some(set) = self.sets.remove(&id) {

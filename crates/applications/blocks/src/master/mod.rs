@@ -236,10 +236,10 @@ impl Master {
                 connection,
                 request,
                 Why::Key,
-                "this connection may only read",
+                "this connection is read-only",
             ),
             _ => {
-                let words = "that message does not belong here";
+                let words = "that message is not allowed here";
                 actions.refuse_and_close(connection, Why::Malformed, words);
             }
         }

@@ -41,7 +41,7 @@ fn send_missing(
 impl Master {
     pub(super) fn open(&mut self, connection: u64, open: &OpenSetRequest, actions: &mut Actions) {
         let Some(set) = self.by_name.get(&open.name).copied() else {
-            let words = alloc::format!("there is no set {}", open.name);
+            let words = alloc::format!("unknown set {}", open.name);
             return actions.refuse(connection, open.request, Why::NoSet, words);
         };
         let servers = self.infos();
@@ -145,7 +145,7 @@ impl Master {
 
     pub(super) fn map(&self, connection: u64, map: &Map, actions: &mut Actions) {
         let Some(set) = self.sets.get(&map.set) else {
-            return actions.refuse(connection, map.request, Why::NoSet, "there is no such set");
+            return actions.refuse(connection, map.request, Why::NoSet, "unknown set");
         };
         let last = set
             .about

@@ -316,19 +316,19 @@ impl Why {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Version => "the other side speaks another version",
+            Self::Version => "the peer speaks another version",
             Self::Malformed => "a message was not understood",
             Self::Key => "the key is missing or wrong",
-            Self::NoSet => "there is no such set",
+            Self::NoSet => "unknown set",
             Self::NoBlock => "the set has no such block",
-            Self::NoServer => "no server that is up has it",
+            Self::NoServer => "no running server has it",
             Self::Disk => "its disk cannot be read",
-            Self::Corrupt => "it is not what was written",
-            Self::Full => "there is no room",
-            Self::Busy => "somebody else loads it, or it is there already",
-            Self::Limit => "it is more than is allowed at once",
+            Self::Corrupt => "the block read is not the one written",
+            Self::Full => "no room is left",
+            Self::Busy => "it is being loaded by another client, or exists already",
+            Self::Limit => "too much was requested at once",
             Self::NoSession => "the session is over",
-            Self::Memory => "the master cannot write down what it has to remember",
+            Self::Memory => "the master cannot save its data",
             Self::Foreign => "its disk belongs to another master",
         }
     }

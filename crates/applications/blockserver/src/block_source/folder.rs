@@ -64,7 +64,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
         .and_then(|rest| std::str::from_utf8(rest).ok());
     let mut at = index.len() as u64;
     let mut parts = Vec::new();
-    for line in text.ok_or_else(|| damaged("it is no text"))?.lines() {
+    for line in text.ok_or_else(|| damaged("it is not text"))?.lines() {
         let line: FolderIndexLine =
             serde_json::from_str(line).map_err(|error| damaged(&error.to_string()))?;
         let path = Path::new(&line.path);
@@ -72,7 +72,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
         if line.path.is_empty() || !plain {
-            return Err(damaged(&format!("{} leads out of it", line.path)));
+            return Err(damaged(&format!("{} points outside it", line.path)));
         }
         if line
             .path
@@ -102,7 +102,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     for two in sorted.windows(2) {
         let (first, second) = (&two[0].path, &two[1].path);
         if first == second {
-            return Err(damaged(&format!("{} is there twice", first.display())));
+            return Err(damaged(&format!("{} occurs twice", first.display())));
         }
         if second.starts_with(first) && !two[0].is_directory {
             return Err(damaged(&format!(
@@ -158,10 +158,8 @@ impl Folder {
         }
         let note = match found.left_out {
             0 => None,
-            1 => Some("note: a link or special file is left out".to_owned()),
-            count => Some(format!(
-                "note: {count} links and special files are left out"
-            )),
+            1 => Some("note: 1 link or special file is skipped".to_owned()),
+            count => Some(format!("note: {count} links and special files are skipped")),
         };
         Ok((Self::of(found.files, block)?, note))
     }
@@ -174,7 +172,7 @@ impl Folder {
             lines.push('\n');
         }
         if lines.len() as u64 > LONGEST {
-            return Err(Error::input("there are too many files for one set")
+            return Err(Error::input("a set cannot hold so many files")
                 .hint("load parts as sets of their own"));
         }
         let index = format!("{FIRST}{:020}\n{lines}", lines.len()).into_bytes();
@@ -291,7 +289,7 @@ impl FolderContents {
         let metadata = path.metadata().map_err(|error| unread(path, &error))?;
         if !metadata.is_file() {
             return Err(Error::input(format!(
-                "{} is no file or directory",
+                "{} is not a file or directory",
                 path.display()
             )));
         }

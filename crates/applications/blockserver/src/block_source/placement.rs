@@ -43,7 +43,7 @@ pub fn parse_placement(text: Option<&str>, is_picture: bool) -> Result<Placed> {
 }
 
 fn unknown(text: &str) -> Error {
-    Error::input(format!("there is no placement {text}"))
+    Error::input(format!("unknown placement {text}"))
         .hint("round-robin, random, random:SEED, hash, tiles, given:DISK,DISK... or given:FILE")
 }
 
@@ -74,7 +74,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
     }
     let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(|error| { Error::input(format!("the placement {text} cannot be read: {error}")).hint( "given:FILE has a disk's number for each block, and begins again where it ends; given:0,0,1 is such a list", ) })?;
     numbers(&read).ok_or_else(|| {
-        Error::input(format!("{text} is no list of disks"))
+        Error::input(format!("{text} is not a list of disks"))
             .hint("numbers from 0, with commas or white space between them")
     })
 }

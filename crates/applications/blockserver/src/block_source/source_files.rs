@@ -31,9 +31,7 @@ pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Error {
 
 /// That a file is no longer what it was when the load began.
 pub(crate) fn shorter(path: &Path) -> Error {
-    Error::input(format!(
-        "{} became shorter while it was loaded",
-        path.display()
-    ))
-    .hint("load a copy that nobody changes, under another name or after `stackline blocks delete`")
+    Error::input(format!("{} shrank while it was loaded", path.display())).hint(
+        "load a copy that nobody changes, under another name or after `stackline blocks delete`",
+    )
 }

@@ -125,7 +125,7 @@ impl BlockClientShared {
                 .spawn(move || shared.keep_reaching(&trying, session));
             match spawned {
                 Ok(_) => drop(tried.insert(server.id, &server.name)),
-                Err(error) => self.unreached(server, &format!("no thread can be started: {error}")),
+                Err(error) => self.unreached(server, &format!("cannot start a thread: {error}")),
             }
         }
         let mut reaching = lock(&self.reaching.servers);
@@ -361,7 +361,7 @@ impl BlockClientShared {
             return;
         }
         let words = if link.is_silent() {
-            "it says nothing any more".to_owned()
+            "it no longer answers".to_owned()
         } else {
             ended.to_string()
         };

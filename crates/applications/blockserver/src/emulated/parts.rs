@@ -97,7 +97,7 @@ impl BlockPart {
             .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?;
         serde_json::from_str(&text).map_err(|error| {
             Error::input(format!(
-                "{} is no part of a session: {error}",
+                "{} does not describe a part of a session: {error}",
                 path.display()
             ))
         })
@@ -115,7 +115,7 @@ impl PartProcess {
     /// When it ends before, with its own words.
     pub(crate) fn start(mut command: Command, host: &str) -> Result<Self> {
         let failed = |error: std::io::Error| {
-            Error::environment(format!("nothing can be started on {host}: {error}"))
+            Error::environment(format!("cannot start a program on {host}: {error}"))
         };
         // What it says of itself while it runs is for those who run one by hand.
         let words = scratch::create_file().map_err(failed)?;
@@ -146,7 +146,7 @@ fn ended_at_once(host: &str, mut words: File) -> Error {
         .lines()
         .find_map(|line| line.strip_prefix("error: "))
         .or_else(|| said.lines().last());
-    let message = format!("what was started on {host} ended at once");
+    let message = format!("the process on {host} exited immediately");
     match reason {
         None => Error::environment(message),
         Some(reason) => {

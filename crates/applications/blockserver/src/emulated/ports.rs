@@ -36,7 +36,7 @@ pub(crate) fn until_over(
     interrupted: &AtomicBool,
 ) -> Result<ExitStatus> {
     let failed =
-        |error: std::io::Error| Error::environment(format!("ports cannot be watched: {error}"));
+        |error: std::io::Error| Error::environment(format!("cannot watch the ports: {error}"));
     let mut out = OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -167,8 +167,8 @@ impl Gateway {
         query: Option<&str>,
         asking: &GatewayRequest,
     ) -> Result<GatewayResponse, GatewayFault> {
-        let route = GatewayRoute::of(path)
-            .ok_or_else(|| GatewayFault::not_found("there is no such path"))?;
+        let route =
+            GatewayRoute::of(path).ok_or_else(|| GatewayFault::not_found("no such path"))?;
         match route {
             GatewayRoute::Sets => self.sets(asking).await,
             GatewayRoute::Whole(name) => self.whole(&name, asking).await,

@@ -102,7 +102,7 @@ impl Drop for RunningGateway {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
-    let hint = "is another gateway there? --listen HOST:PORT names another place";
+    let hint = "another gateway may listen there; --listen HOST:PORT chooses another address";
     let listener = serve::listen_at(options.listen, hint)?;
     let address = listener
         .local_addr()
@@ -113,7 +113,7 @@ pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
         .thread_name("gateway")
         .enable_all()
         .build()
-        .map_err(|error| Error::environment(format!("the gateway cannot be started: {error}")))?;
+        .map_err(|error| Error::environment(format!("cannot start the gateway: {error}")))?;
     let room = Room::new(options.room);
     let gateway_room = Arc::clone(&room);
     let (stop, stopped) = oneshot::channel();
@@ -132,7 +132,7 @@ pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
     };
     let thread = thread::Builder::new().name("gateway".into()).spawn(work);
     let thread =
-        thread.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        thread.map_err(|error| Error::environment(format!("cannot start a thread: {error}")))?;
     Ok(RunningGateway {
         address,
         room,

@@ -14,8 +14,8 @@ pub(super) fn check_drawable(
     name: &str,
     picture: Option<&Pyramid>,
 ) -> Result<(Pyramid, png::ColorType), GatewayFault> {
-    let picture =
-        picture.ok_or_else(|| GatewayFault::not_found(format!("the set {name} is no picture")))?;
+    let picture = picture
+        .ok_or_else(|| GatewayFault::not_found(format!("the set {name} is not a picture")))?;
     let colours = find_colour_type(picture).ok_or_else(|| {
         let words = format!(
             "pixels of {name} have {} bytes, for which PNG has no form",

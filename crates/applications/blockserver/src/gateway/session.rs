@@ -91,7 +91,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Done<()> {
         .spawn(work);
     spawned
         .map(drop)
-        .map_err(|error| Error::environment(format!("no thread can be started: {error}")))
+        .map_err(|error| Error::environment(format!("cannot start a thread: {error}")))
 }
 
 impl GatewaySessionInner {
@@ -294,7 +294,7 @@ impl GatewaySessions {
         if let Some(fault) = set.about.fault() {
             return Err(GatewayFault::new(
                 hyper::StatusCode::BAD_GATEWAY,
-                format!("the set {name} is none: {fault}"),
+                format!("the master describes no valid set {name}: {fault}"),
             ));
         }
         let set = Arc::new(set);

@@ -76,7 +76,7 @@ impl Patient {
         match stalled.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "the client takes nothing",
+                "the client does not read",
             ))),
             Poll::Pending => Poll::Pending,
         }

@@ -289,7 +289,7 @@ impl AttachedBlockClient<'_> {
             while let Some(message) = receiver.come()? {
                 let Message::Requests(list) = message else {
                     return Err(BlockConnectionEnd::Broken(
-                        "that message does not belong here".into(),
+                        "that message is not allowed here".into(),
                     ));
                 };
                 if list.session == self.session {

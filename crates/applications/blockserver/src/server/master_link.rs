@@ -67,7 +67,7 @@ impl DiskServerShared {
                 }
             };
             if let Some(words) = words.filter(|words| *words != said) {
-                (self.options.say)(&format!("{words}; it is tried again"));
+                (self.options.say)(&format!("{words}; retrying"));
                 said = words;
             }
             thread::sleep(wait);

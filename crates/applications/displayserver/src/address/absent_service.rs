@@ -32,7 +32,7 @@ impl DisplayServiceKind {
             );
         }
         if !address.has_host() {
-            return Error::environment(format!("there is no host to reach {address} at: {why}")).hint(
+            return Error::environment(format!("cannot resolve the host of {address}: {why}")).hint(
                 "an address is HOST:PORT or unix:PATH, with ikp:, pup:, blast:, ngp: or vio:HOST:PORT/ before it where that is meant",
             );
         }

@@ -114,7 +114,7 @@ fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
         _ => None,
     };
     bits.filter(|bits| (5..=12).contains(bits)).ok_or_else(|| {
-        Error::input(format!("--over {over} is no serial line"))
+        Error::input(format!("--over {over} is not a serial line"))
             .hint("`tty`, or `tty(bits = 8)`: from 5 to 12")
     })
 }
@@ -155,7 +155,7 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
                 own.fixed_timeout
                     .ok_or_else(|| refused("a timeout takes some time"))?;
             }
-            _ => return Err(refused("there is no such option")),
+            _ => return Err(refused("unknown option")),
         }
     }
     Ok(own)

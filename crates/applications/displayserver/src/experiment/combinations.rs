@@ -77,9 +77,8 @@ impl DisplayCombination {
             FactorLevel::AsWritten => return Ok(()),
             FactorLevel::Text(text) => text.clone(),
             FactorLevel::Times(_) => {
-                let error = Error::input(format!(
-                    "factor `{name}`: there are no multiples of what a flag says"
-                ));
+                let error =
+                    Error::input(format!("factor `{name}`: a flag's value has no multiples"));
                 return Err(error.hint(format!("write levels, as in `{name} = ..., ...`")));
             }
         };
@@ -151,7 +150,7 @@ fn something_else(name: &str) -> String {
 /// The value of a name.
 fn one_of<V: NamedValue>(name: &str, text: &str) -> Result<V> {
     V::named(text).ok_or_else(|| {
-        Error::input(format!("factor `{name}`: there is no `{text}`"))
+        Error::input(format!("factor `{name}`: unknown part `{text}`"))
             .hint(format!("there are {}", V::names()))
     })
 }
@@ -286,7 +285,7 @@ impl ExperimentSubject for DisplaySubject {
         let hint = something_else(&factor.name);
         let is_known = is_written || SETTINGS.contains(&name) || NETWORK.contains(&name);
         if !is_known && hint.starts_with(OTHER) {
-            return Error::input(format!("there is no factor `{}`", factor.name)).hint(what());
+            return Error::input(format!("unknown factor `{}`", factor.name)).hint(what());
         }
         nothing_differs(factor, level).hint(hint)
     }

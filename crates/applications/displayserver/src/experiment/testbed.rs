@@ -157,13 +157,12 @@ impl DisplayTestbed {
         let absent = row.trials.is_empty().then(|| match row.rate {
             "construction" => {
                 format!(
-                    "takes no time: its operations, messages and bytes cost host {} none",
+                    "has no rate: host {} has no cost for operations, messages or bytes",
                     self.client()
                 )
             }
-            "display" => "takes no time: nothing that is drawn has a time in --draw".to_owned(),
-            _ => "takes no time: neither hosts, nor drawing, nor what lies between take any"
-                .to_owned(),
+            "display" => "has no rate: --draw gives no cost to anything that is drawn".to_owned(),
+            _ => "has no rate: neither hosts, drawing nor links have a cost".to_owned(),
         });
         DisplayRateRow { absent, ..row }
     }
@@ -178,7 +177,7 @@ impl DisplayTestbed {
 /// Nothing takes any time.
 #[must_use]
 pub fn no_rate() -> Error {
-    Error::input("nothing of it takes any time, so there is no rate").hint( "say what hosts take, as in `host vax { work 2 ms per operation; }`, and the display: --draw 'pixel = 5 us'", )
+    Error::input("every step has zero cost, so no rate can be computed").hint( "give hosts a cost, as in `host vax { work 2 ms per operation; }`, and the display: --draw 'pixel = 5 us'", )
 }
 
 /// The host of that name, or the first or the last.

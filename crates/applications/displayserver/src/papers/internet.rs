@@ -141,7 +141,7 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInterne
         cannot_listen(
             &format_args!("ikp:{at}"),
             &why,
-            "another program may have it: choose another address, `--listen`",
+            "another program may use it: choose another address with `--listen`",
         )
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
@@ -340,12 +340,12 @@ fn answer(
 ) -> InternetServerAnswer {
     let refused = |why: &str| InternetServerAnswer::Now(VioReply::Refused(why.as_bytes()).bytes());
     let Some(request) = VioRequest::read(message) else {
-        return refused("that is no request");
+        return refused("that is not a request");
     };
     if let VioRequest::Create { name, .. } = request {
         if !is_known {
             return InternetServerAnswer::Stranger(
-                VioReply::Refused(b"the secret is another").bytes(),
+                VioReply::Refused(b"the secret does not match").bytes(),
             );
         }
         return InternetServerAnswer::Now(create(known, place, name));
@@ -355,10 +355,10 @@ fn answer(
     | VioRequest::Release(instance)
     | VioRequest::Look(instance)) = request
     else {
-        return refused("that is no request");
+        return refused("that is not a request");
     };
     let Some(one) = known.get_mut(&instance) else {
-        return refused("there is no such instance");
+        return refused("unknown instance");
     };
     if !matches!(request, VioRequest::Look(_)) {
         one.heard = Instant::now();
@@ -438,7 +438,7 @@ fn create(
 ) -> Vec<u8> {
     let refused = |why: &str| VioReply::Refused(why.as_bytes()).bytes();
     if known.len() >= MOST {
-        return refused("there are too many instances already");
+        return refused("too many instances are running");
     }
     let named = str::from_utf8(name)
         .ok()
@@ -448,7 +448,7 @@ fn create(
         return refused("streams are named HOST:PORT or pup:HOST:PORT");
     }
     let Ok(instance) = getrandom::u64() else {
-        return refused("there are no random numbers");
+        return refused("the system gives no random numbers");
     };
     let shared = Arc::new(InternetInstanceShared::default());
     let mut begun = place.begun.lock().unwrap_or_else(PoisonError::into_inner);

@@ -234,7 +234,7 @@ impl Pup {
         let mut connection = shared.connection();
         while *connection.state() == PupState::Opening {
             if begun.elapsed() >= OPENS {
-                connection.abort("nobody waits for it any more");
+                connection.abort("its caller is gone");
                 shared.flush(&mut connection);
                 return Err(ErrorKind::TimedOut.into());
             }
@@ -245,7 +245,7 @@ impl Pup {
         }
         if let PupState::Closed(why) = connection.state() {
             return Err(io::Error::other(
-                why.clone().unwrap_or_else(|| "it ended at once".into()),
+                why.clone().unwrap_or_else(|| "it ended immediately".into()),
             ));
         }
         drop(connection);
@@ -405,7 +405,7 @@ fn drive(shared: &PupStreamShared) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 let mut connection = shared.connection();
                 if *connection.state() == PupState::Opening {
-                    connection.abort("nobody listens there");
+                    connection.abort("nothing listens there");
                 }
                 drop(connection);
                 shared.turn(None)

@@ -64,11 +64,11 @@ pub(super) fn sent_away(error: &io::Error, place: &ConnectionSlot) -> Result<()>
             "a terminal was refused: {error}"
         ))),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(Error::environment(format!(
-            "a terminal was refused: the other end did not say the secret within {} s",
+            "a terminal was refused: the peer did not send the secret within {} s",
             login::TIME.as_secs()
         ))),
         _ if place.is_lost() => Err(Error::environment(
-            "a terminal was refused: others came while it did not say the secret",
+            "a terminal was refused: newer connections came before it sent the secret",
         )),
         // Who goes before there is a terminal wanted none.
         _ => Ok(()),

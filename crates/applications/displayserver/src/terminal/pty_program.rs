@@ -52,7 +52,7 @@ impl ProgramTerminal {
         };
         let child = command.spawn(pts).map_err(|error| {
             Error::environment(format!("{name} cannot be started on a terminal: {error}"))
-                .hint("is it in PATH?")
+                .hint("check that it is in PATH")
         })?;
         Ok(Self {
             pty: Arc::new(pty),
@@ -119,5 +119,5 @@ pub(super) fn echo(pty: &Pty, is_on: bool) {
 }
 
 pub(super) fn failed(error: &dyn std::fmt::Display) -> Error {
-    Error::environment(format!("no terminal can be made: {error}"))
+    Error::environment(format!("cannot open a pseudo-terminal: {error}"))
 }

@@ -221,7 +221,7 @@ pub(super) fn talk(at: &DisplayAddress, from: &Pup, secret: Option<&Secret>) -> 
             from.again().write_all(&answer).map_err(lost)?;
         }
         if knock.state() == Knocking::Wrong {
-            return Err(unopened(at, "the secret is another"));
+            return Err(unopened(at, "the secret does not match"));
         }
         if !matches!(knock.state(), Knocking::Waits | Knocking::Said)
             && let Some(opens) = opens.take()

@@ -70,7 +70,7 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
             None
         };
         if is_asked && knock.state() == Knocking::Wrong {
-            return Err(unopened(terminal, "the secret is another"));
+            return Err(unopened(terminal, "the secret does not match"));
         }
         let is_open = !is_asked || !matches!(knock.state(), Knocking::Waits | Knocking::Said);
         if !answer.is_none_or(|answer| line.send(&answer)) {

@@ -16,7 +16,7 @@ const PAGE: &str = include_str!("../view.html");
 /// The page asks nobody but this server, and runs nothing but its own script.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-const NO_ACCESS: &str = "who looks on needs the secret, and a page from here\n";
+const NO_ACCESS: &str = "a viewer needs the secret and a page from this server\n";
 
 /// What a request gets.
 pub(super) struct BrowserAnswer {
@@ -148,7 +148,7 @@ impl BrowserAccess {
     /// The page itself says nothing of the display: it needs no secret, but gets none either.
     fn page(&self, request: &Request<Incoming>) -> BrowserAnswer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let why = "the page can be had by GET, and its head by HEAD\n";
+            let why = "the page answers GET and HEAD\n";
             let mut refused = text_response(StatusCode::METHOD_NOT_ALLOWED, why);
             set_field(&mut refused, ALLOW, "GET, HEAD");
             return refused.into();

@@ -29,7 +29,7 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
     let running = gateway::start(options)?;
     output::print(&format!("http://{}/\n", running.address()))?;
     if !running.address().ip().is_loopback() {
-        output::say(&"whoever can reach that address can read every set: reading needs no key");
+        output::say(&"anyone who can reach that address can read every set: reading needs no key");
     }
     let master = flags.master.clone();
     // Meanwhile it serves: what it needs of the master it asks for with each request.
@@ -47,7 +47,7 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
         let closed = running.closed_for_room();
         if closed > reported && said.is_none_or(|said| said.elapsed() >= REST) {
             let words =
-                "clients that were closed because they took nothing while others waited for room";
+                "clients that were closed because they did not read while others waited for room";
             output::say(&format!("{words}: {}", closed - reported));
             (reported, said) = (closed, Some(Instant::now()));
         }

@@ -19,7 +19,12 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     listen_for_ctrl_c([&interrupted])?;
     let (master, name) = (flags.at.master.clone(), flags.set.clone());
     // A master that says nothing is not waited for by whoever wants to end it.
-    let ended = || Error::new(Blame::Interrupted, "the read was ended before it was done");
+    let ended = || {
+        Error::new(
+            Blame::Interrupted,
+            "the read was stopped before it was done",
+        )
+    };
     let (client, set) = unless_stopped(&interrupted, Duration::ZERO, ended, move || {
         let client = BlockClient::connect(&master, BlockClientOptions::default())?;
         let set = client.open(&name)?;

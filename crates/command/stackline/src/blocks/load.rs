@@ -28,8 +28,11 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
     let (flags, loading) = (flags.clone(), bar.clone());
     let work = move || loaded(&flags, &key, &loading);
     let ended = || {
-        Error::new(Blame::Interrupted, "the load was ended before it was done")
-            .hint("start it again: it goes on where it was")
+        Error::new(
+            Blame::Interrupted,
+            "the load was stopped before it was done",
+        )
+        .hint("start it again: it resumes")
     };
     let result = unless_stopped(&interrupted, Duration::ZERO, ended, work);
     bar.finish_and_clear();

@@ -166,7 +166,7 @@ fn stack(flags: &Replay, world: World) -> Result<Stack> {
     if stack.options.contains_key("receive_buffer") {
         let error =
             Error::input("--receive-buffer and --over both say how large receive buffers are");
-        return Err(error.hint("leave one of them out"));
+        return Err(error.hint("leave one out"));
     }
     let option = format!("receive_buffer = {bytes} bytes");
     let over = flags.over.trim();
@@ -182,7 +182,9 @@ fn judged(over: &str, world: World) -> Result<Stack> {
     let stack = parse_stack(over, world)?;
     if stack.name != "tcp" {
         let error = Error::input(format!("--over {over}: lists and blocks go over tcp"));
-        return Err(error.hint("its options are of use: --over 'tcp(receive_buffer = 128 KiB)'"));
+        return Err(
+            error.hint("only its options may be set: --over 'tcp(receive_buffer = 128 KiB)'")
+        );
     }
     Ok(stack)
 }

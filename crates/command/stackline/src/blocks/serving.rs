@@ -24,11 +24,11 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?;
     if key.is_none() {
         output::say(
-            &"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)",
+            &"note: without a key nothing can be written and no server can join (`stackline blocks key`)",
         );
     }
     let data = flags.data.clone().or_else(usual_data).ok_or_else(|| {
-        Error::environment("there is no home directory for what the master remembers")
+        Error::environment("no home directory to keep the master's data in")
             .hint("--data DIR names a directory")
     })?;
     run_master(flags.listen, key, &data, flags.with_stdin)
@@ -160,7 +160,7 @@ fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
         }
         Ok(disk) if !disk.is_writable() => {
             output::say(&format!(
-                "note: the disk {} can only be read: it gets no more blocks",
+                "note: the disk {} is read-only: no blocks are placed on it",
                 path.display()
             ));
             Ok(disk)
@@ -173,7 +173,7 @@ fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
 fn say_who_may_read(address: SocketAddr) {
     if !address.ip().is_loopback() {
         output::say(&format!(
-            "note: whoever reaches {address} may read its blocks; writing needs the key"
+            "note: anyone who reaches {address} may read its blocks; writing needs the key"
         ));
     }
 }

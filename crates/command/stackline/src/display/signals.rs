@@ -11,8 +11,7 @@ use std::thread;
 /// The flag is up from SIGQUIT on; SIGTSTP stops the program. To be called before another thread is there: those that come leave both
 /// signals to this one.
 pub(super) fn watch(stop: &Arc<AtomicBool>) -> Result<()> {
-    let failed =
-        |error: nix::Error| Error::environment(format!("signals cannot be handled: {error}"));
+    let failed = |error: nix::Error| Error::environment(format!("cannot handle signals: {error}"));
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGQUIT);
     signals.add(Signal::SIGTSTP);

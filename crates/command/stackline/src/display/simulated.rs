@@ -86,7 +86,7 @@ pub(super) fn factors(flags: &DisplayFactors) -> Result {
     source.declarations(&SpecTextFlags::default())?;
     let declared = stackline_spec::factors(&source.text).unwrap_or_default();
     if flags.factors.is_empty() && declared.is_empty() {
-        return Err(Error::input("there is no factor to vary").hint(
+        return Err(Error::input("no factor is given").hint(
             "name some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
         ));
     }

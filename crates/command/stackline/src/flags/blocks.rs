@@ -37,7 +37,7 @@ pub(crate) struct BlocksFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlocksCommand {
-    /// Make the key that writing blocks needs, and joining as a server
+    /// Make the key needed to write blocks and to join as a server
     Key(BlocksKey),
     /// Run a master: it knows the sets, where their blocks are, which servers are up
     #[command(after_help = AFTER_MASTER)]
@@ -58,7 +58,7 @@ pub(crate) enum BlocksCommand {
     /// Serve sets to HTTP clients: blocks, ranges, tiles, a page that shows pictures
     #[command(after_help = gateway::AFTER)]
     Gateway(BlocksGateway),
-    /// Ask for lists of blocks by the clock, as a viewer does, and show what came in time
+    /// Request lists of blocks on a schedule, as a viewer does, and show what came in time
     #[command(after_help = replay::AFTER)]
     Replay(Box<Replay>),
     /// Do a part of a session on a host of an emulated network (started by `replay`)
@@ -108,8 +108,7 @@ Examples:
       /var/lib/stackline-blocks
 
 Its address is the one line on stdout, printed when it listens; port 0 is a free one. It runs until \
-Ctrl-C or TERM. Whoever reaches it may read; writing and joining need the key. Without a key it \
-serves what there is.";
+Ctrl-C or TERM. Anyone who reaches it may read; writing and joining need the key. Without a key it serves the sets that exist.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksMaster {
@@ -119,7 +118,7 @@ pub(crate) struct BlocksMaster {
     /// End when standard input does
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// Where it keeps what it has to remember; by default $XDG_DATA_HOME/stackline/blocks
+    /// Directory for its data; by default $XDG_DATA_HOME/stackline/blocks
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
@@ -146,7 +145,7 @@ pub(crate) struct BlocksServe {
     /// Its disks
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub(crate) disk: Vec<PathBuf>,
-    /// Where clients connect; port 0 is a free one
+    /// Address for clients; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
     /// Its name, the same after a restart; by default the host's
@@ -155,7 +154,7 @@ pub(crate) struct BlocksServe {
     /// Blocks kept in memory
     #[arg(long, value_name = "SIZE", value_parser = parse_size_or_none, default_value = "256MiB")]
     pub(crate) cache: u64,
-    /// The most that each disk may take; by default what is free in a directory, or all of a device
+    /// Size limit of each disk; by default what is free in a directory, or all of a device
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) size: Option<u64>,
     /// Take over disks that belong to another master: the blocks that it has on them are lost
@@ -205,7 +204,7 @@ pub(crate) struct BlocksLoad {
     /// Bytes of a block; of a picture those of its tiles
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) block: Option<u64>,
-    /// Copies of each block, on servers of their own while there are enough
+    /// Copies of each block, each on its own server while there are enough
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(limits::MOST_REPLICAS)), default_value = "1")]
     pub(crate) replicas: u8,
     /// Which block on which disk: round-robin, random[:SEED], hash, tiles, given:DISK,DISK... or given:FILE
@@ -214,7 +213,7 @@ pub(crate) struct BlocksLoad {
     /// Load a picture's file as it is
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Write so many bytes to the disks before acknowledging them; a load that is interrupted repeats at most so much
+    /// Write this many bytes to disk before acknowledging them; an interrupted load repeats at most this much
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MiB")]
     pub(crate) batch: u64,
     #[command(flatten)]

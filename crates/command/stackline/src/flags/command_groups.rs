@@ -1,6 +1,7 @@
 //! The commands by what people come for: the first screen of help, and the list of all.
 
 use super::StacklineFlags;
+use super::examples::with_examples;
 use clap::{Command, CommandFactory as _};
 
 /// A group of commands under one heading.
@@ -55,7 +56,7 @@ const PAPERS: [&str; 4] = ["blocks", "display", "ncc", "reproduce"];
 
 /// The whole command line, with help by groups.
 pub(crate) fn command_line() -> Command {
-    let mut command = StacklineFlags::command();
+    let mut command = with_examples(StacklineFlags::command());
     for old in PAPERS {
         command = command.mut_subcommand(old, |old| old.hide(true));
     }

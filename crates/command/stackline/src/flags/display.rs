@@ -39,7 +39,7 @@ pub(crate) struct DisplayFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DisplayCommand {
-    /// Serve a display until Ctrl-C: clients draw on it, browsers look on
+    /// Serve a display until Ctrl-C: clients draw on it, browsers show it
     Serve(DisplayServe),
     /// Measure a display with the V-System's pictures at four levels of the protocol
     Bench(Box<DisplayBench>),
@@ -168,7 +168,7 @@ pub(crate) struct DisplayServe {
     /// Where clients connect: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, ngp:ADDRESS where definitions are sent once; may be given several times
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) listen: Vec<DisplayAddress>,
-    /// Where browsers look on: HOST:PORT, or unix:PATH
+    /// Address of the viewer page: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) view: DisplayAddress,
     /// The secret of clients is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made if it is missing. Programs of this user need no secret at unix:PATH
@@ -193,16 +193,16 @@ pub(crate) struct DisplayBench {
     pub(crate) secret_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) simulated: DisplaySimulated,
-    /// Levels, instead of all four
+    /// Levels to measure; all four by default
     #[arg(long, value_name = "LEVEL,...", value_delimiter = ',', value_parser = choice::<DisplaySendLevel>())]
     pub(crate) level: Vec<DisplaySendLevel>,
-    /// Pictures, instead of the paper's three
+    /// Pictures to measure; the paper's three by default
     #[arg(long, value_name = "PICTURE,...", value_delimiter = ',', value_parser = choice::<DisplayBenchPicture>())]
     pub(crate) picture: Vec<DisplayBenchPicture>,
     /// Trials of each rate
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
-    /// Keep the pictures on the display for so long at the end
+    /// Keep the pictures on the display this long at the end
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) hold: Option<Duration>,
     /// Write each picture as it was drawn into a directory (with a display of its own)
@@ -229,7 +229,7 @@ pub(crate) struct DisplayFactors {
     /// The picture
     #[arg(long, value_name = "PICTURE", value_parser = choice::<DisplayBenchPicture>(), default_value = "vectors")]
     pub(crate) picture: DisplayBenchPicture,
-    /// Trials of each run, one behind another
+    /// Trials of each run, one after another
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
     #[command(flatten)]
@@ -237,7 +237,7 @@ pub(crate) struct DisplayFactors {
     /// Runs of each combination, with seeds of their own; by default two if those are equal, else five
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Do not look for what to change first, and for the limit if a factor were infinite
+    /// Skip what to change first and the limit if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Print JSON on stdout, as `stackline factors` does
@@ -256,7 +256,7 @@ pub(crate) struct DisplaySimulated {
     pub(crate) across: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) scene: DisplayScene,
-    /// Keep the way of each request that is sent at a level as a run of this name, for `lifelines`
+    /// Keep the path of each request as a run of this name, for `lifelines`
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) keep: Option<String>,
     #[command(flatten)]
@@ -275,7 +275,7 @@ pub(crate) struct DisplaySimulated {
 #[derive(Args, Clone, Debug, PartialEq)]
 #[command(next_help_heading = "In virtual time")]
 pub(crate) struct DisplayScene {
-    /// One of several networks of it
+    /// Network name, if the specification has several
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) network: Option<String>,
     /// The client's host; by default the network's last

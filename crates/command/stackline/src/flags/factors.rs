@@ -32,7 +32,7 @@ pub(crate) struct Factors {
     /// The measurement on this line of the specification, where it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
-    /// Do not look for the limit if a factor were infinite
+    /// Skip the limit if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Go on with an experiment that was interrupted: the directory that it named
@@ -88,7 +88,7 @@ pub(crate) struct FactorExperiment {
     /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price
     #[arg(long, value_name = "PRICES")]
     pub(crate) cost: Option<String>,
-    /// The best set for at most so much
+    /// Find the best set within this budget
     #[arg(
         long,
         value_name = "AMOUNT",
@@ -105,7 +105,7 @@ pub(crate) struct FactorExperiment {
 fn wish(text: &str) -> Result<Wish, String> {
     let number = |text: &str| {
         text.parse()
-            .map_err(|_| format!("`{text}` is no number of combinations"))
+            .map_err(|_| format!("`{text}` is not a number of combinations"))
     };
     match text.split_once('=') {
         Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),
@@ -113,7 +113,7 @@ fn wish(text: &str) -> Result<Wish, String> {
         None if text == "screening" => Ok(Wish::Screening),
         None if text == "one-at-a-time" => Ok(Wish::OneAtATime),
         _ => Err(format!(
-            "`{text}` is no design; there are `full`, `fraction=16`, `screening`, `one-at-a-time`"
+            "unknown design `{text}`; expected `full`, `fraction=16`, `screening` or `one-at-a-time`"
         )),
     }
 }

@@ -36,10 +36,10 @@ pub(crate) struct LifelinesFlags {
     pub(crate) measurement: Option<u32>,
     #[command(flatten)]
     pub(crate) took: Took,
-    /// Read at most so many events at once, some 35 bytes of memory each; if there are more, read those of whole runs
+    /// Read at most this many events at once, some 35 bytes of memory each; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::assembly::MOST_EVENTS)]
     pub(crate) most_events: usize,
-    /// How many of the slowest units are drawn, each on its lifeline
+    /// Number of slowest units to draw, each as a lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) slowest: usize,
     /// Size of a unit where events do not have it, as in 48KiB

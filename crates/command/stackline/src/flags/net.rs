@@ -93,7 +93,7 @@ pub(crate) struct NetExec {
     /// Join the network of that name that is up, whatever the text says by now
     #[arg(long, conflicts_with = "seed")]
     pub(crate) join: bool,
-    /// Root of the network's randomness instead of the one written
+    /// Seed of the network to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
@@ -118,7 +118,7 @@ impl NetExec {
             ([host], Some(_)) => (None, host),
             ([_], None) => {
                 let hint = "stackline net exec SPEC HOST -- COMMAND";
-                return Err(Error::input("there is no host, or no specification").hint(hint));
+                return Err(Error::input("a host or a specification is missing").hint(hint));
             }
             _ => {
                 let hint = "stackline net exec -e TEXT HOST -- COMMAND";
@@ -166,7 +166,7 @@ pub(crate) struct NetUp {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     expression: Option<String>,
-    /// Root of the network's randomness instead of the one written
+    /// Seed of the network to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 }
@@ -181,7 +181,7 @@ impl NetUp {
             ([network], Some(_)) => (None, Some(network)),
             ([], None) => {
                 let hint = "stackline net up SPEC, or -e TEXT";
-                return Err(Error::input("there is no specification").hint(hint));
+                return Err(Error::input("no specification is given").hint(hint));
             }
             _ => {
                 let hint = "stackline net up -e TEXT [NETWORK]";

@@ -13,16 +13,16 @@ pub(crate) struct SpecTextFlags {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     pub(crate) expression: Option<String>,
-    /// Stacks instead of those written, such as 'tcp(nodelay), unix'
+    /// Stacks to use instead of those in the specification, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// World instead of the one written
+    /// World to run in instead of the one in the specification
     #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
     pub(crate) world: Option<World>,
     /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
-    /// Root of all randomness instead of the one written
+    /// Seed to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Core to pin both ends to, or two: of initiators and of responders

@@ -28,26 +28,26 @@ pub(crate) struct TraceFlags {
     /// An emulated network, as a specification or by the name of one that is up; hosts are its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
-    /// Programs that run already, on this machine or in containers of it, with those that they started
+    /// Processes that already run, here or in containers, with their children
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
-    /// A container that runs, of Docker, Podman, containerd or a pod, by its name, its id or the beginning of that; may be repeated
+    /// A running container of Docker, Podman, containerd or a pod, by its name or the beginning of its id; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "on")]
     pub(crate) container: Vec<String>,
-    /// A unit of systemd that runs, such as nginx.service, of the system or of a user; may be repeated
+    /// A running systemd unit, such as nginx.service, of the system or of a user; may be repeated
     #[arg(long, value_name = "UNIT", conflicts_with = "on")]
     pub(crate) unit: Vec<String>,
     /// All processes of a control group and of those below it; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "on")]
     pub(crate) cgroup: Vec<PathBuf>,
-    /// How long to trace programs that run already; by default until Ctrl-C
+    /// How long to trace running programs; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// How much of the disk the events of requests may take: when half of it is full, requests of one second in four are kept, later of
     /// one in sixteen, and so on, and a note says how many were left out; packets of an emulated network have half of it
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
     pub(crate) most_disk: u64,
-    /// What is looked at beside packets
+    /// What to record besides packets
     #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]
     pub(crate) see: TraceScope,
     /// Keep names of requests whole, up to 256 bytes each, instead of without values: targets of HTTP with users, queries and fragments,

@@ -8,10 +8,10 @@ use std::time::Duration;
 /// Units by their time from the first to the last point; those that never arrived have none.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Took {
-    /// Only what arrived and took longer than this, as in 50ms
+    /// Only units that arrived and took longer than this, as in 50ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     slower_than: Option<Duration>,
-    /// Only what arrived and took less than this
+    /// Only units that arrived and took less than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     faster_than: Option<Duration>,
 }

@@ -58,7 +58,7 @@ pub(crate) struct WatchFlags {
     /// Print events in the text form; in a pipe this is the default
     #[arg(long, conflicts_with_all = ["json", "keep"])]
     pub(crate) text: bool,
-    /// Print events as JSON, one a line
+    /// Print events as JSON, one per line
     #[arg(long, conflicts_with = "keep")]
     pub(crate) json: bool,
     /// Keep events as a run of this name, and print none

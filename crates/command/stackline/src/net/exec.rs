@@ -71,7 +71,7 @@ fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
         _ => return Ok(network),
     };
     let message = format!(
-        "{extra} is of no use: the network {} is up already",
+        "{extra} has no effect: the network {} is up already",
         network.name
     );
     let hint = format!("leave {extra} out, or name the specification instead of the network");

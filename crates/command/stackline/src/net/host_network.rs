@@ -57,7 +57,7 @@ pub(super) fn declared(
         .child("network")
         .child(&network.name);
     let program = std::env::current_exe().map_err(|error| {
-        Error::environment(format!("this program's own file cannot be found: {error}"))
+        Error::environment(format!("cannot find the path of this program: {error}"))
     })?;
     let second = is_second(network, &chosen.options)?;
     let made = Emulation::shared(&program, &network.name, network, seed, &chosen.options)

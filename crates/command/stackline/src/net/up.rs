@@ -54,7 +54,7 @@ pub(super) fn up(flags: &NetUp) -> Result {
         .child("network")
         .child(&network.name);
     let program = std::env::current_exe().map_err(|error| {
-        Error::environment(format!("this program's own file cannot be found: {error}"))
+        Error::environment(format!("cannot find the path of this program: {error}"))
     })?;
     let mut emulation = Emulation::shared(&program, &network.name, network, seed, &flags.options())
         .map_err(emulated_only)?;

@@ -50,7 +50,7 @@ fn carried_out(
     world: &str,
     seed: u64,
 ) -> std::result::Result<Value, String> {
-    let started = |error: std::io::Error| format!("the session cannot be started: {error}");
+    let started = |error: std::io::Error| format!("cannot start the session: {error}");
     let program = std::env::current_exe().map_err(started)?;
     let mut command = Command::new(program);
     command
@@ -64,9 +64,9 @@ fn carried_out(
         return Err(words
             .lines()
             .next()
-            .unwrap_or("the session ended without a word")
+            .unwrap_or("the session ended without output")
             .to_owned());
     }
     serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("what the session printed is not understood: {error}"))
+        .map_err(|error| format!("cannot read the session's output: {error}"))
 }

@@ -42,7 +42,7 @@ fn access_with(
         value.map(SnmpSecret).ok_or_else(|| {
             let hint =
                 format!("write `{name} = ...` into a file for --snmp-secrets, or set {variable}");
-            Error::input(format!("there is no {name} secret for --snmp")).hint(hint)
+            Error::input(format!("--snmp needs the {name} secret")).hint(hint)
         })
     };
     let Some(name) = &flags.snmp_user else {

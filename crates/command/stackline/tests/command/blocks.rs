@@ -235,7 +235,7 @@ fn the_list_shows_sets_servers_and_disks() {
             1,
             &[
                 "blocks of land cannot be read: 1, 3",
-                "no server that is up has it",
+                "no running server has it",
             ],
         )
         .hints("blocks list");

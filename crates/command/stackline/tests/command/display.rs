@@ -898,7 +898,7 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["no network has a host `pdp`"])
         .hints("`vax`");
     refused(&["-f", "foo x 2"])
-        .fails(2, &["there is no factor `foo`"])
+        .fails(2, &["unknown factor `foo`"])
         .hints("level, class, over");
     refused(&["-f", "class = agent, agent"])
         .fails(2, &["nothing differs"])
@@ -1330,7 +1330,7 @@ fn on_one_machine_everything_finds_its_secret_and_nobody_else_does() {
         .fails(1, &["the display ended the connection"]);
     let by_server = format!("{server}/{}", display.clients);
     without(&[&["bench", "--to", &by_server], &trial[..]].concat())
-        .fails(3, &["the secret is another"])
+        .fails(3, &["the secret does not match"])
         .hints("internet.secret");
     for process in [agent.id(), internet.id(), display.child.id()] {
         let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap();

@@ -1,6 +1,11 @@
 //! Every text of the language in the documents is right for the program itself, with the stacks it really has.
 
 use crate::support::Place;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const DOCUMENTS: [(&str, &str); 6] = [
     ("README", include_str!("../../../../../README.md")),
@@ -72,4 +77,164 @@ fn the_commands_of_the_documents_take_their_texts() {
         }
     }
     assert!(checked >= 5, "{checked}");
+}
+
+/// The examples of a command's help, as lines of a shell.
+fn examples(help: &str) -> Vec<String> {
+    let after = help.split("Examples:\n").nth(1).unwrap_or_default();
+    let lines = after.lines().take_while(|line| !line.is_empty());
+    lines.map(|line| line.trim().to_owned()).collect()
+}
+
+#[test]
+fn examples_of_commands_that_need_nothing_run() {
+    let place = Place::new();
+    let network = "network wan { host khons, udjat; link khons - udjat 10 Mbit/s 5 ms; }";
+    place.write(
+        "wan.stackline",
+        format!("{network} 2 from khons to udjat rr 32*20 over tcp, udp across wan in simulated;"),
+    );
+    for name in ["before", "after"] {
+        place
+            .stackline(&["run", "--trace", "--name", name, "wan.stackline"])
+            .succeeds();
+    }
+    // The program by its own name, for the shell.
+    let bin = place.path("bin");
+    fs::create_dir(&bin).unwrap();
+    symlink(place.command(&[]).get_program(), bin.join("stackline")).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut count = 0;
+    for command in [
+        "show", "check", "fmt", "plan", "stacks", "keywords", "compare", "diagnose", "export",
+        "net show",
+    ] {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        for line in examples(&place.stackline(&words).out) {
+            let mut shell = place.command(&[]);
+            let environment: Vec<_> = shell
+                .get_envs()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+                .collect();
+            shell = Command::new("sh");
+            shell
+                .args(["-c", &line])
+                .current_dir(place.path(""))
+                .envs(environment)
+                .env("PATH", &path);
+            let finished = place.finish(&mut shell);
+            // `fmt --check` says by its code that a text has another form; equal runs differ by nothing.
+            let expected: &[i32] = if line.contains("fmt wan") {
+                &[0, 2]
+            } else {
+                &[0]
+            };
+            let code = finished.status.code().unwrap();
+            assert!(
+                expected.contains(&code),
+                "{line}: {code}\n{}{}",
+                finished.out,
+                finished.err
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count}");
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs")
+}
+
+/// Every page of the documents, by its path below `docs`.
+fn pages() -> BTreeMap<String, String> {
+    let mut pages = BTreeMap::new();
+    for folder in ["", "reference/"] {
+        for entry in fs::read_dir(docs().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|it| it == "md") {
+                let name = format!("{folder}{}", path.file_name().unwrap().to_str().unwrap());
+                pages.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    pages
+}
+
+/// Targets of links in a text, fenced blocks left out.
+fn links(text: &str) -> Vec<String> {
+    let outside = text.split("```").step_by(2);
+    outside
+        .flat_map(|part| part.split("](").skip(1))
+        .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+        .collect()
+}
+
+/// What a heading is called in an address, as GitHub and mdBook have it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || "-_".contains(c) => Some(c.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
+}
+
+#[test]
+fn the_reference_is_what_the_program_writes() {
+    let place = Place::new();
+    place.stackline(&["man", "--reference", "pages"]).succeeds();
+    for entry in fs::read_dir(place.path("pages")).unwrap() {
+        let path = entry.unwrap().path();
+        let written = fs::read_to_string(&path).unwrap();
+        let kept = docs().join("reference").join(path.file_name().unwrap());
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::create_dir_all(kept.parent().unwrap()).unwrap();
+            fs::write(&kept, &written).unwrap();
+        }
+        let said = fs::read_to_string(&kept).unwrap_or_default();
+        assert!(
+            said == written,
+            "{}: `stackline man --reference docs/reference` writes it anew",
+            kept.display()
+        );
+    }
+}
+
+#[test]
+fn every_page_is_in_the_summary_and_every_link_leads_somewhere() {
+    let pages = pages();
+    let summary = links(&pages["SUMMARY.md"]);
+    let mut found: Vec<String> = pages
+        .keys()
+        .filter(|name| *name != "SUMMARY.md" && !summary.contains(name))
+        .map(|name| format!("{name} is not in SUMMARY.md"))
+        .collect();
+    for (name, text) in &pages {
+        let folder = Path::new(name).parent().unwrap();
+        for link in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, place) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if file.is_empty() {
+                name.clone()
+            } else {
+                folder.join(file).to_str().unwrap().to_owned()
+            };
+            if !docs().join(&target).exists() {
+                found.push(format!("{name}: no file {link}"));
+            }
+            let is_heading = |line: &str| {
+                line.starts_with('#') && anchor(line.trim_start_matches('#').trim()) == place
+            };
+            if let Some(text) = pages.get(&target)
+                && !place.is_empty()
+                && !text.lines().any(is_heading)
+            {
+                found.push(format!("{name}: no heading {link}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }

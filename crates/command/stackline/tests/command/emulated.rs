@@ -224,7 +224,7 @@ fn another_seed_is_refused_as_long_as_the_network_is_there() {
     assert_eq!(first.line, "ready");
     let refused = seeded("9");
     let message = format!(
-        "error: the network {} is there already, with another seed\nhint: give the seed that",
+        "error: the network {} exists already, with another seed\nhint: give the seed that",
         net.name
     );
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
@@ -239,7 +239,7 @@ fn another_seed_is_refused_as_long_as_the_network_is_there() {
     assert_eq!(
         seeded("9").status.code(),
         Some(0),
-        "nobody is there any more"
+        "nothing answers any more"
     );
     net.place.empties();
 }

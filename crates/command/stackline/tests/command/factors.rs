@@ -165,7 +165,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     let table: [(&[&str], &str, &str); 13] = [
         (
             &["factors", "window.stackline"],
-            "there is no factor to vary",
+            "no factor is given",
             "--factor",
         ),
         (

@@ -198,7 +198,7 @@ fn a_log_of_quic_becomes_events() {
     place.write("broken.qlog", "{");
     place
         .stackline(&["import", "broken.qlog"])
-        .fails(2, &["broken.qlog cannot be imported: this is no qlog"])
+        .fails(2, &["broken.qlog cannot be imported: this is not qlog"])
         .hints("--as");
 }
 
@@ -542,12 +542,12 @@ fn a_run_of_events_alone_says_what_it_lacks() {
         .out
         .clone();
     assert!(
-        said.starts_with("Nothing was found. Looked for: clocks that disagree and lost events; "),
+        said.starts_with("No cause was found. Looked for: clocks that disagree and lost events; "),
         "{said}"
     );
     place
         .stackline(&["compare", "last", "last"])
-        .fails(2, &["there is nothing to compare"])
+        .fails(2, &["nothing to compare"])
         .hints("traces");
 }
 

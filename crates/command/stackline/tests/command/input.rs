@@ -12,9 +12,9 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
     for command in ["check", "run", "plan"] {
         let output = place.stackline(&[command, file.to_str().unwrap()]);
         output.mistakes(&[
-            "there is no application type `bulk_gett`",
-            "there is no stack `tpc`",
-            "there is no distribution `unifrom`",
+            "unknown application type `bulk_gett`",
+            "unknown stack `tpc`",
+            "unknown distribution `unifrom`",
             "the size of a data unit has to be at least 1",
             "the stack `tcp` has no option `nodely`",
         ]);
@@ -238,7 +238,7 @@ fn flags_that_make_no_sense() {
         (
             &["--check-determinism"],
             "makes every run twice",
-            "leave one of them out",
+            "leave one out",
         ),
     ] {
         place
@@ -283,7 +283,7 @@ fn flags_that_make_no_sense() {
     );
     place
         .stackline(&["run", "-e", "1 rr 32*10", "--over", "tpc"])
-        .mistakes(&["there is no stack `tpc`"])
+        .mistakes(&["unknown stack `tpc`"])
         .hints("tcp");
 }
 

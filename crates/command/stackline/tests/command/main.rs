@@ -10,6 +10,7 @@ mod support;
 
 mod advice;
 mod arpanet;
+mod bad_days;
 mod blasts;
 mod blocks;
 mod blocks_killed;
@@ -53,6 +54,7 @@ mod shown;
 mod simulated;
 mod spims;
 mod ssh;
+mod terminal;
 mod together;
 mod trace;
 mod trace_network;

@@ -2,6 +2,7 @@
 
 use crate::support::{Place, has_program, program, skip};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +37,26 @@ fn succeeds(command: &mut Command) -> String {
     );
     assert!(output.status.success(), "{command:?}: {out}{err}");
     out
+}
+
+/// The program without a network, in a user namespace where it may write as root.
+fn offline(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("unshare");
+    command
+        .args(["--map-root-user", "--net", "--"])
+        .arg(program);
+    command
+}
+
+/// What an installed program measures first, without a network.
+fn first_figure(place: &Place, program: &Path) {
+    let text = "network n { host a, b; link a - b 10 Mbit/s 5 ms; } 2 from a to b rr 32*10 over tcp across n in simulated";
+    let mut command = offline(program);
+    command
+        .args(["run", "-e", text])
+        .env("STACKLINE_RUNS", place.path("runs"));
+    let shown = succeeds(&mut command);
+    assert!(shown.contains("10.1 ms"), "{shown}");
 }
 
 fn version_of(path: &Path) -> String {
@@ -77,6 +98,7 @@ fn packages_install_and_are_the_same_each_time() {
     );
     let prefix = tarball.join("stackline-0.1.0-x86_64");
     assert_eq!(version_of(&prefix.join("bin/stackline")), expected);
+    first_figure(&place, &prefix.join("bin/stackline"));
     for file in [
         "share/man/man1/stackline-trace.1.gz",
         "share/stackline/completions/_stackline",
@@ -97,6 +119,23 @@ fn packages_install_and_are_the_same_each_time() {
             .arg(&debian),
     );
     assert_eq!(version_of(&debian.join("usr/bin/stackline")), expected);
+    let installed = place.path("installed");
+    for folder in ["var/lib/dpkg/info", "var/lib/dpkg/updates"] {
+        fs::create_dir_all(installed.join(folder)).unwrap();
+    }
+    fs::write(installed.join("var/lib/dpkg/status"), "").unwrap();
+    succeeds(
+        offline("dpkg")
+            .arg(format!("--root={}", installed.display()))
+            .args([
+                "--force-script-chrootless",
+                "--force-bad-path",
+                "--log=/dev/null",
+                "--install",
+            ])
+            .arg(&made["deb"]),
+    );
+    first_figure(&place, &installed.join("usr/bin/stackline"));
     let field = |name| {
         succeeds(
             Command::new("dpkg-deb")
@@ -112,7 +151,7 @@ fn packages_install_and_are_the_same_each_time() {
 
     let wheel = place.path("wheel");
     succeeds(
-        Command::new(python)
+        offline(python)
             .args([
                 "-m",
                 "pip",
@@ -126,6 +165,7 @@ fn packages_install_and_are_the_same_each_time() {
             .arg(&made["whl"]),
     );
     assert_eq!(version_of(&wheel.join("bin/stackline")), expected);
+    first_figure(&place, &wheel.join("bin/stackline"));
 
     let bill: serde_json::Value =
         serde_json::from_slice(&fs::read(&made["json"]).unwrap()).unwrap();

@@ -334,10 +334,7 @@ fn a_unit_and_a_control_group_are_joined_with_whoever_comes() {
 fn what_is_not_there_is_an_error_with_a_hint() {
     let place = Place::new();
     for (words, says) in [
-        (
-            &["trace", "--pid", "4194303"][..],
-            "there is no process 4194303",
-        ),
+        (&["trace", "--pid", "4194303"][..], "no process 4194303"),
         (
             &["trace", "--cgroup", "/nothing/of/it"],
             "there is no control group",

@@ -148,7 +148,7 @@ fn a_stack_prints_its_options_and_its_mapping() {
         .fails(2, &["no stack named unix in the simulated"]);
     place
         .stackline(&["stacks", "tpc"])
-        .fails(2, &["there is no stack named tpc"])
+        .fails(2, &["unknown stack tpc"])
         .hints("tcp");
 }
 
@@ -259,7 +259,7 @@ fn two_kept_runs_are_compared() {
     );
     place
         .stackline(&["compare", before, "nothing"])
-        .fails(3, &["there is no run at nothing"])
+        .fails(3, &["no run at nothing"])
         .hints("the newest run");
 }
 
@@ -343,7 +343,7 @@ fn a_comparison_that_cannot_tell_is_no_pass() {
     }
     let judged = |a: &str, b: &str| place.stackline(&["compare", a, b, "--fail-above", "5%"]);
     judged("two", "two").succeeds();
-    judged("two", "other").fails(2, &["there is nothing to compare"]);
+    judged("two", "other").fails(2, &["nothing to compare"]);
     for (a, b, why) in [
         ("one", "one", "two of each are needed"),
         ("one", "two", "two of each are needed"),

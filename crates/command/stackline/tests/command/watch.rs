@@ -106,7 +106,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         output
             .succeeds()
             .err
-            .contains("absent: interfaces: there is no interface none0"),
+            .contains("absent: interfaces: unknown interface none0"),
         "{}",
         output.err
     );

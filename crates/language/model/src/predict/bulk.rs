@@ -47,7 +47,7 @@ pub(super) fn predict(
     let mut values = IntermediateValues::new();
     let limits = flow.limits(bulk.waits, &mut values)?;
     let Some((binds, steady)) = limits.least() else {
-        return Err("nothing on the way takes time, so nothing limits the throughput".to_string());
+        return Err("nothing on the path takes time, so nothing limits the throughput".to_string());
     };
     let run = flow.run(bulk, &limits, steady, &mut values)?;
     let flows = f64::from(s.part.replicas);
@@ -104,7 +104,7 @@ impl ModelledFlow<'_> {
         let s = self.s;
         let around_s = self
             .around_s(bulk)
-            .ok_or("a link of rate zero is on the way")?;
+            .ok_or("a link on the path has rate zero")?;
         let limit_s = s.measurement.time_limit.map(|time| time.seconds());
         // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
         let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
@@ -144,7 +144,7 @@ impl ModelledFlow<'_> {
         let elapsed_s = around_s + sending.time_s;
         if elapsed_s <= 0.0 {
             return Err(
-                "nothing on the way takes time, so nothing limits the throughput".to_string(),
+                "nothing on the path takes time, so nothing limits the throughput".to_string(),
             );
         }
         values.add(
@@ -362,7 +362,8 @@ impl ModelledFlow<'_> {
         let mut all = s.assumptions();
         if s.contended(self.data) {
             all.push(
-                "transfers at the same time share each link in equal parts, each taking all of its part".to_string(),
+                "concurrent transfers share each link equally, each using all of its share"
+                    .to_string(),
             );
         }
         if let CongestionModel::Other(name) = &s.transport.congestion {
@@ -393,7 +394,7 @@ impl ModelledFlow<'_> {
             );
         }
         if long_run {
-            all.push("without an end it is what comes out in the long run".to_string());
+            all.push("without an end it is the long-run figure".to_string());
         }
         all
     }

@@ -84,7 +84,7 @@ impl ModelledFlow<'_> {
         let packet = self.packet();
         self.s
             .round_trip_s(self.data, self.acks, packet)
-            .ok_or_else(|| "a link of rate zero is on the way".to_string())
+            .ok_or_else(|| "a link on the path has rate zero".to_string())
     }
 
     pub(super) fn limits(
@@ -112,7 +112,7 @@ impl ModelledFlow<'_> {
         ));
         let p = self.loss();
         if p >= 1.0 {
-            return Err("every packet of full size is lost on the way".to_string());
+            return Err("every full-size packet is lost on the path".to_string());
         }
         values.add(
             "loss",

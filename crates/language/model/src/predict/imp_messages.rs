@@ -360,10 +360,10 @@ pub(super) fn predict(
     };
     let way = |a: &str, b: &str| {
         ImpPath::between(network, a, b)
-            .ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
+            .ok_or_else(|| format!("{} has no path from {a} to {b}", network.name))
     };
     if measurement.parts.len() > 1 || part.replicas > 1 {
-        return Err("what several of them make of one network of IMPs is in no form".to_string());
+        return Err("no closed form covers several of them on one network of IMPs".to_string());
     }
     let ways = (way(from, to)?, way(to, from)?);
     if ways.0.repeats() || ways.1.repeats() {
@@ -425,7 +425,7 @@ fn size(part: &MeasurementPart, argument: SizeArgument) -> Result<u64, String> {
     };
     match size {
         Size::Bytes(bytes) => Ok(*bytes),
-        Size::Drawn(_) => Err("sizes that are drawn are in no form over IMPs".to_string()),
+        Size::Drawn(_) => Err("no closed form covers random sizes over IMPs".to_string()),
     }
 }
 
@@ -508,7 +508,7 @@ fn bulk(
 fn allocation(part: &MeasurementPart) -> Result<u64, String> {
     let held = part.stack.number("send_buffer");
     if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
-        return Err("a send buffer holds less than the messages that may be under way, and no form says how it is filled".to_string());
+        return Err("a send buffer holds less than the messages that may be under way, and no closed form says how it is filled".to_string());
     }
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
     if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
@@ -545,11 +545,11 @@ fn calls(
     let (request, response) = (size(part, sizes.0)?, size(part, sizes.1)?);
     if request.max(response) > MESSAGE_BYTES {
         return Err(format!(
-            "calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"
+            "no closed form covers calls of several messages of {MESSAGE_BYTES} B over IMPs"
         ));
     }
     if request.max(response) <= SHORT {
-        return Err("answers that are as short as commands meet those of the messages before, and no form says how often".to_string());
+        return Err("answers that are as short as commands meet those of the messages before, and no closed form says how often".to_string());
     }
     let asks_s = asking_s(there, back, request, response);
     let message_s = |way: &ImpPath, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);

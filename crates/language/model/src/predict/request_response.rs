@@ -151,7 +151,7 @@ fn message_of_calls(
     Some(all.plus(open.times(n - count_to_f64(opening))).over(n))
 }
 
-const STUCK: &str = "nothing gets through a link of rate zero";
+const STUCK: &str = "a link of rate zero carries nothing";
 
 /// What the calls of a loop take together.
 struct CallTotals {
@@ -430,7 +430,8 @@ fn waiting_s(
     let pass_s = served.mean_s * count_to_f64(calls.calls.len().max(1) as u64);
     if pass_s >= interval_s {
         return Err(
-            "calls are intended faster than they are answered: response times grow as long as it runs".to_string()
+            "calls are made faster than they are answered: response times grow as long as it runs"
+                .to_string(),
         );
     }
     let drawn = s.drawn(argument);
@@ -450,7 +451,7 @@ fn waiting_s(
             Ok((wait_s, pass_s / interval_s))
         }
         Some(other) => Err(alloc::format!(
-            "calls with intervals of {other} wait for the ones before now and then, and no form says how long"
+            "calls with intervals of {other} wait for the ones before now and then, and no closed form says how long"
         )),
         None => Ok((0.0, 0.0)),
     }
@@ -469,7 +470,7 @@ pub(super) fn exchange(
     let waits_s = s.waits_s(waits)?;
     let turn_s = spent.total_s + waits_s;
     if turn_s <= 0.0 {
-        return Err("nothing on the way takes time".to_string());
+        return Err("nothing on the path takes time".to_string());
     }
     let alone = s.packets(there).full + s.packets(back).full == 0;
     uncovered::sizes_of_turns(s, turn_s)?;
@@ -531,7 +532,7 @@ pub(super) fn connects(
         && time_s >= interval_s
     {
         return Err(
-            "connections are intended faster than they open: connect times grow as long as it runs"
+            "connections are made faster than they open: connect times grow as long as it runs"
                 .to_string(),
         );
     }

@@ -271,7 +271,7 @@ impl<'p> Situation<'p> {
     pub(super) fn assumptions(&self) -> Vec<String> {
         let mut all = self.transport.assumptions.clone();
         if self.drawn_sizes().next().is_some() {
-            all.push("sizes that are drawn count with their mean".to_string());
+            all.push("random sizes count with their mean".to_string());
         }
         if [&self.part.source, &self.part.destination]
             .iter()
@@ -279,7 +279,7 @@ impl<'p> Situation<'p> {
         {
             all.push("reading and writing files takes no time".to_string());
         }
-        all.push("the hosts take no time but what their interfaces say".to_string());
+        all.push("hosts take no time beyond what their interfaces cost".to_string());
         for note in self.there.left_out.iter().chain(&self.back.left_out) {
             if !all.iter().any(|known| known == note) {
                 all.push((*note).to_string());

@@ -87,17 +87,17 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
         return Ok(());
     }
     if pace.draws < FEW {
-        return Err("so few units keep a pace that their beginning and end decide".into());
+        return Err("too few units are paced: their beginning and end decide".into());
     }
     if pace.in_heaps {
         return Err(
-            "units come at random, of several pairs, or about as fast as a link passes them: no form says how many meet there"
+            "units come at random, of several pairs, or about as fast as a link passes them: no closed form says how many meet there"
                 .into(),
         );
     }
     if estimate.grown_s > LITTLE * estimate.elapsed_s {
         return Err(
-            "units wait for the window at the beginning and catch up later, and no form says when"
+            "units wait for the window at the beginning and catch up later, and no closed form says when"
                 .into(),
         );
     }
@@ -167,7 +167,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
         return Err(format!(
-            "acknowledgements wait behind what others send over {}, and no form says how long",
+            "acknowledgements wait behind what others send over {}, and no closed form says how long",
             name(hop)
         ));
     }
@@ -182,7 +182,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     };
     if rounds < LONG || !s.others_are_alike() {
         return Err(format!(
-            "no form says how streams that are not alike, or short, share {}",
+            "no closed form says how streams that are not alike, or short, share {}",
             name(hop)
         ));
     }
@@ -193,7 +193,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
 /// CUBIC takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
     if s.part.replicas > 1 && s.transport.stream {
-        return Err("windows of several streams open side by side, and no form says when each leaves slow start".into());
+        return Err("windows of several streams open side by side, and no closed form says when each leaves slow start".into());
     }
     Ok(())
 }
@@ -240,11 +240,11 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
         .iter()
         .any(|hop| mean_loss::in_bursts(&hop.losses))
     {
-        return Err("no form says what bursts of loss cost a stream".into());
+        return Err("no closed form says what bursts of loss cost a stream".into());
     }
     if expected < MANY {
         return Err(format!(
-            "{expected:.1} losses are expected: where they fall decides, and no form says that"
+            "{expected:.1} losses are expected: where they fall decides, and no closed form says that"
         ));
     }
     Ok(())
@@ -272,7 +272,7 @@ fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Res
     );
     if estimate.binds == "loss" || lets.is_some_and(|lets| lets < MUCH_MORE * estimate.steady_bit_s)
     {
-        return Err("losses keep the window so small that timers decide, and no form says how often they end".into());
+        return Err("losses keep the window so small that timers decide, and no closed form says how often they end".into());
     }
     Ok(())
 }
@@ -285,11 +285,11 @@ fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), S
         return Ok(());
     }
     if !s.transport.stream && elapsed_s < LONG * rtt_s {
-        return Err("datagrams of several pairs begin and end among those of the others, and no form says how".into());
+        return Err("datagrams of several pairs begin and end among those of the others, and no closed form says how".into());
     }
     let may_drop = flow.data.hops.iter().any(|hop| hop.queue_bytes.is_some());
     if s.transport.stream && may_drop && elapsed_s < TIMERS * LEAST_TIMEOUT_S {
-        return Err("of several streams one may wait for a timer while the others go on: no form says how often".into());
+        return Err("of several streams one may wait for a timer while the others go on: no closed form says how often".into());
     }
     Ok(())
 }
@@ -313,7 +313,7 @@ fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a window of {:.1} segments waits for acknowledgements that are delayed, and no form says how often",
+        "a window of {:.1} segments waits for acknowledgements that are delayed, and no closed form says how often",
         window / segment
     ))
 }
@@ -385,13 +385,13 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
         let size = units::format_size(queue as u64);
         if needed > queue && rounds < LONG {
             return Err(format!(
-                "slow start overruns the queue of {size} at {}, and no form says what that costs",
+                "slow start overruns the queue of {size} at {}, and no closed form says what that costs",
                 name(hop)
             ));
         }
         if needed > queue && small(flow, product, queue) {
             return Err(format!(
-                "the queue of {size} at {} is small for {} on the way: no form holds there",
+                "the queue of {size} at {} is small for {} on the way: no closed form holds there",
                 name(hop),
                 units::format_size(product as u64)
             ));
@@ -434,7 +434,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
                 .window_bytes
                 .is_some_and(|window| window < count_to_f64(bytes))
         {
-            return Err("messages are longer than the buffers written, and no form says how their windows move".into());
+            return Err("messages are longer than the buffers written, and no closed form says how their windows move".into());
         }
         if packets.full > 0 {
             way_back(s, path, s.opposite(path))?;
@@ -455,7 +455,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
             if all * (1.0 - rate / before) + count_to_f64(most) > queue && several {
                 let size = units::format_size(queue as u64);
                 return Err(format!(
-                    "messages are longer than the queue of {size} at {} holds, and no form says what that costs",
+                    "messages are longer than the queue of {size} at {} holds, and no closed form says what that costs",
                     name(hop)
                 ));
             }

@@ -106,7 +106,7 @@ impl Bindings<'_> {
     ) -> Result<Distribution, Diagnostic> {
         let name = spelling::fold(&drawn.name.text);
         if !spelling::is_distribution(&name) {
-            let message = format!("there is no distribution `{}`", drawn.name.text);
+            let message = format!("unknown distribution `{}`", drawn.name.text);
             let known: Vec<&str> = TABLE
                 .iter()
                 .map(|(name, ..)| *name)

@@ -170,7 +170,7 @@ impl Checker<'_> {
             Some(left) => self.budget = left,
             None => {
                 self.report.push(too_many(
-                    "the measurements of the text take too much room".into(),
+                    "the measurements of the text take too much memory".into(),
                 ));
                 return false;
             }
@@ -347,10 +347,10 @@ impl Checker<'_> {
                 .map(|(name, value)| format!("{name} = {value}"))
                 .collect();
             let message = match with.as_slice() {
-                [] => "no part is left to be measured".into(),
-                with => format!("no part is left to be measured with {}", with.join(", ")),
+                [] => "no part remains to be measured".into(),
+                with => format!("no part remains to be measured with {}", with.join(", ")),
             };
-            let diagnostic = Diagnostic::error(first.span, message, "no pair does this");
+            let diagnostic = Diagnostic::error(first.span, message, "no pair runs this part");
             self.report
                 .push(diagnostic.hint("let the number of pairs begin at 1"));
             return None;
@@ -468,7 +468,7 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::warning(
                 specification.span,
                 message,
-                "there is no load with any value",
+                "the load is zero for every value",
             );
             self.report
                 .push(diagnostic.hint("let the number of pairs go above 0"));

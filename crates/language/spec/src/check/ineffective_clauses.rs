@@ -94,7 +94,7 @@ fn uncrossed(tree: &Tree, measurements: &[Measurement]) -> Option<Diagnostic> {
             "write `across {0}`, as in `1 from {from} to {to} rr 32*1000 across {0};`",
             names[0]
         ),
-        _ => format!("write `across {}` behind a measurement", names[0]),
+        _ => format!("write `across {}` after a measurement", names[0]),
     }))
 }
 

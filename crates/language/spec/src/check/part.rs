@@ -97,7 +97,7 @@ impl Checker<'_> {
     ) -> Option<StackTable> {
         let found = stack::find(&stack.name, self.tables(specification)).copied();
         if found.is_none() {
-            let message = format!("there is no stack `{}` to fall back on", stack.name);
+            let message = format!("unknown stack `{}` to fall back on", stack.name);
             let diagnostic =
                 Diagnostic::error(item.application.span, message, "this part names no stack");
             self.report
@@ -121,11 +121,8 @@ impl Checker<'_> {
                 "0*1000"
             };
             let message = format!("`{name}` needs the size and number of its data units");
-            let diagnostic = Diagnostic::error(
-                item.application.span,
-                message,
-                "expected a size behind this",
-            );
+            let diagnostic =
+                Diagnostic::error(item.application.span, message, "expected a size after this");
             self.report
                 .push(diagnostic.hint(format!("write `{} {such_as}`", item.application.text)));
             return None;
@@ -240,7 +237,7 @@ impl Checker<'_> {
                 } else if amount > f64::from(1 << 20) {
                     "write the size of a data unit before the amount of data, as in `64 KiB 1 GB`"
                 } else {
-                    "write `timelimit 5` behind the number of runs, or a number of units such as `*1000`"
+                    "write `timelimit 5` after the number of runs, or a number of units such as `*1000`"
                 };
                 self.report.push(diagnostic.hint(hint));
                 None
@@ -403,7 +400,8 @@ impl Checker<'_> {
             {
                 continue;
             }
-            let message = "all operations are to begin at once: what comes later counts its wait for those before it";
+            let message =
+                "all operations begin at once: later ones count their wait for earlier ones";
             let diagnostic =
                 Diagnostic::warning(drawn.span, message, "no time from one to the next");
             self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
@@ -561,7 +559,7 @@ impl Checker<'_> {
                     format!("expected `{sign} file NAME`"),
                 );
                 self.report
-                    .push(diagnostic.hint(format!("write `{sign} file NAME` behind the sizes")));
+                    .push(diagnostic.hint(format!("write `{sign} file NAME` after the sizes")));
             }
         }
         (self.report.errors() == before).then_some((source, destination))

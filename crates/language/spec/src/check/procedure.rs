@@ -276,9 +276,9 @@ impl Compiler<'_, '_> {
                     }
                     return Ok(DelayArgument::Timing(index));
                 }
-                let message = format!("there is no timing `{}`", word.text);
+                let message = format!("unknown timing `{}`", word.text);
                 let hint = format!(
-                    "name it behind the procedure, as in `procedure name({}) {{`",
+                    "name it after the procedure, as in `procedure name({}) {{`",
                     word.text
                 );
                 let known: Vec<&str> = self

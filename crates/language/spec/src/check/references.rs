@@ -151,7 +151,7 @@ impl<'c> Checker<'c> {
             }
             let message = format!("the variable `{name}` has no values");
             let hint = format!(
-                "write its values behind the specification, as in `; {name} = 1, 8 ... 4096`"
+                "write its values after the specification, as in `; {name} = 1, 8 ... 4096`"
             );
             let diagnostic = Diagnostic::error(
                 *span,
@@ -202,7 +202,7 @@ impl<'c> Checker<'c> {
         for (name, example) in missing {
             let message = format!("the variable `{name}` of the network has no values here");
             let hint =
-                format!("write its values behind the specification, as in `; {name} = {example}`");
+                format!("write its values after the specification, as in `; {name} = {example}`");
             let diagnostic = Diagnostic::error(
                 span,
                 message,
@@ -241,7 +241,7 @@ impl<'c> Checker<'c> {
         }
         let known: Vec<&str> = self.procedures.keys().map(String::as_str).collect();
         let hint = format!("the application types are {}", known.join(", "));
-        let message = format!("there is no application type `{}`", name.text);
+        let message = format!("unknown application type `{}`", name.text);
         let diagnostic = Diagnostic::error(name.span, message, "expected an application type");
         let diagnostic = diagnostic.did_you_mean(&name.text, known, hint);
         self.report.push(diagnostic);
@@ -259,9 +259,8 @@ impl<'c> Checker<'c> {
                 format!("the parts of a measurement {what}"),
                 "another than the first part's",
             );
-            self.report.push(
-                diagnostic.hint("write the clause behind the composer's name, for all parts"),
-            );
+            self.report
+                .push(diagnostic.hint("write the clause after the composer's name, for all parts"));
         };
         let (ours, theirs) = (
             find_effective_clause(specification, part, clause_world),
@@ -362,7 +361,7 @@ impl<'c> Checker<'c> {
         if self.report.full() {
             return;
         }
-        let message = format!("there is no network `{}`", name.text);
+        let message = format!("unknown network `{}`", name.text);
         let declare = format!("declare it: `network {} {{ ... }}`", name.text);
         let hint = if PROFILES.contains(&name.text.as_str()) {
             format!("{declare}; `examples/profiles.stackline` has one of that name to copy")

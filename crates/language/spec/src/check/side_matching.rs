@@ -143,7 +143,7 @@ fn mismatched(
 ) -> Diagnostic {
     let found = found.map_or("nothing more".to_string(), SideOutline::describe);
     let wanted = wanted.map_or("nothing more".to_string(), SideOutline::describe);
-    let message = "the two sides do not fit together, operation by operation";
+    let message = "the two sides do not match, operation by operation";
     Diagnostic::error(span, message, format!("the responder has {found} here, the initiator needs {wanted}"))
         .hint("each operation of the initiator needs its counterpart at the responder, in the same order and repeats")
 }
@@ -170,7 +170,7 @@ pub(crate) fn connections(initiator: &[SpannedStep], report: &mut DiagnosticRepo
                 Diagnostic::error(
                     span,
                     "the initiator ends while it is connected",
-                    "expected DisconnectRequest behind this",
+                    "expected DisconnectRequest after this",
                 )
                 .hint("end both sides: `DisconnectRequest;` and `AwaitDisconnectIndication;`"),
             );
@@ -185,11 +185,11 @@ fn walk(steps: &[SpannedStep], mut state: MirrorState) -> Result<MirrorState, Di
             StepKind::Repeat(_, body) => {
                 let then = walk(body, state)?;
                 if then != state {
-                    let message = "a pass of this repeat does not end as it began";
+                    let message = "this repeat ends in another state than it began in";
                     return Err(Diagnostic::error(
                         step.span,
                         message,
-                        "connected before and not behind, or the reverse",
+                        "connected before and not after, or the reverse",
                     )
                     .hint("open and close a connection or a bulk transfer within the same block"));
                 }

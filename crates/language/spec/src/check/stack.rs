@@ -20,7 +20,7 @@ pub(crate) fn table<'t>(
     stacks: &'t [StackTable],
 ) -> Result<&'t StackTable, Diagnostic> {
     find(&item.name.text, stacks).ok_or_else(|| {
-        let message = format!("there is no stack `{}`", item.name.text);
+        let message = format!("unknown stack `{}`", item.name.text);
         let hint = format!(
             "the stacks are {}",
             listed(stacks.iter().map(|table| table.name))

@@ -54,7 +54,7 @@ pub(super) fn edits(
 fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
     let Some((first, second)) = ends else {
         let hint = "declare a network and write `across` it; it runs in the simulated and the emulated world";
-        return Error::input("there is no network whose links could be varied").hint(hint);
+        return Error::input("no network is declared whose links could be varied").hint(hint);
     };
     let names: Vec<String> = all
         .iter()
@@ -126,10 +126,10 @@ fn loss(
         (Some(LossItem::Share(value)), FactorLevel::Text(text)) => {
             Ok(vec![LevelEdit::replace(value.span, text.clone())])
         }
-        (Some(_), _) => Err(
-            Error::input(format!("the loss of {name} is no share of its packets"))
-                .hint("write it as in `loss 1%`"),
-        ),
+        (Some(_), _) => Err(Error::input(format!(
+            "the loss of {name} is not a percentage of its packets"
+        ))
+        .hint("write it as in `loss 1%`")),
         (None, FactorLevel::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
         (None, _) => nothing_to_multiply(name, "loss", LinkProperty::Loss, "0%, 1%"),
     }

@@ -89,7 +89,7 @@ fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
     match host {
         Some(host) if !names.is_empty() => Error::input(format!("no network has a host `{host}`"))
             .hint(format!("the hosts are {names}")),
-        _ => Error::input("there is no network whose hosts could be varied")
+        _ => Error::input("no network is declared whose hosts could be varied")
             .hint("declare one and write `across` it; processors are simulated"),
     }
 }

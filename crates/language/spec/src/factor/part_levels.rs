@@ -73,7 +73,7 @@ fn lists<'s>(specification: &'s Specification) -> Vec<(Option<&'s [StackItem]>, 
 /// The stack.
 pub(super) fn stack(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec<LevelEdit>> {
     let FactorLevel::Text(text) = level else {
-        return Err(Error::input("there are no multiples of a stack")
+        return Err(Error::input("a stack has no multiples")
             .hint("write levels, as in `stack = tcp, quic`"));
     };
     let all = specifications(written)
@@ -102,9 +102,7 @@ pub(super) fn size(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec
             }
             (SizeItem::Drawn(_), _) => {
                 let hint = "write levels, as in `size = uniform(1, 100), uniform(1, 1000)`";
-                return Err(
-                    Error::input("there are no multiples of sizes that are drawn").hint(hint),
-                );
+                return Err(Error::input("sizes that are drawn have no multiples").hint(hint));
             }
         });
     }
@@ -136,7 +134,7 @@ pub(super) fn edit_host(
         "to"
     };
     let FactorLevel::Text(text) = level else {
-        return Err(Error::input("there are no multiples of a host")
+        return Err(Error::input("a host has no multiples")
             .hint(format!("write levels, as in `{word} = a, b`")));
     };
     let mut edits = Vec::new();
@@ -170,8 +168,10 @@ pub(super) fn edit_variable(
             .iter()
             .find(|known| strsim::osa_distance(name, known) == 1)
         {
-            return Err(Error::input(format!("there is no `{name}` to vary"))
-                .hint(format!("did you mean `{meant}`?")));
+            return Err(Error::input(format!(
+                "`{name}` is not in the specification and cannot be varied"
+            ))
+            .hint(format!("did you mean `{meant}`?")));
         }
         return option(written, name, level);
     }
@@ -183,9 +183,8 @@ pub(super) fn edit_variable(
                 written.value(&value, &FactorLevel::Times(*times))?
             }
             (FactorLevel::Times(_), _) => {
-                let message = format!(
-                    "the variable `{name}` has several values, of which there is no multiple"
-                );
+                let message =
+                    format!("the variable `{name}` has several values and so no multiples");
                 return Err(
                     Error::input(message).hint(format!("write levels, as in `{name} = 1, 8`"))
                 );
@@ -242,7 +241,7 @@ fn setting(name: &str, level: &FactorLevel) -> Result<String> {
         FactorLevel::Text(text) if text == "on" => Ok(name.to_string()),
         FactorLevel::Text(text) => Ok(format!("{name} = {text}")),
         _ => Err(Error::input(format!(
-            "neither a variable nor an option `{name}` is written of which there were a multiple"
+            "the specification writes neither a variable nor an option `{name}` that could be multiplied"
         ))
         .hint(format!("write levels, as in `{name} = 64 KiB, 1 MiB`"))),
     }

@@ -81,9 +81,8 @@ impl WrittenSpec<'_> {
                     Ok(format!("{}{unit}", rounded(number * times)))
                 }
                 Base::Variable(name) => {
-                    let message = format!(
-                        "it is the variable `{name}` there, of which there are no multiples"
-                    );
+                    let message =
+                        format!("it is written as the variable `{name}`, which has no multiples");
                     Err(Error::input(message)
                         .hint(format!("make the variable the factor: `{name} = ...`")))
                 }

@@ -141,7 +141,7 @@ impl Parser<'_, '_> {
                 Diagnostic::error(
                     span,
                     message,
-                    "expected behind the specification that uses it",
+                    "expected after the specification that uses it",
                 )
                 .hint("as in `10 bulk_get N*1000; N = 1024, 2048 ... 16384;`"),
             );

@@ -84,13 +84,10 @@ impl Parser<'_, '_> {
         }
         let (ends, message) = (
             ends.join(" "),
-            format!("`{word}` stands behind the hosts of one part"),
+            format!("`{word}` stands after the hosts of one part"),
         );
-        let diagnostic = Diagnostic::error(
-            self.span(),
-            message,
-            "expected it behind the number of runs",
-        );
+        let diagnostic =
+            Diagnostic::error(self.span(), message, "expected it after the number of runs");
         let hint = format!(
             "each part has hosts of its own, as in `3 {word}: {ends} rr 32*100 | {ends} bulk_put 1024*100`"
         );
@@ -225,7 +222,7 @@ impl Parser<'_, '_> {
             return Ok(());
         };
         let hint = format!("write `{}*{}`", self.written(size.span), self.text(1));
-        let label = "expected an amount of data, or `*` and their number behind the size";
+        let label = "expected an amount of data, or `*` and their number after the size";
         let diagnostic = Diagnostic::error(
             size.span.to(self.token(1).span),
             "unexpected number of data units",
@@ -252,7 +249,7 @@ impl Parser<'_, '_> {
             Some(by) if !self.is_swept(0) => format!("write `{}`", number * by),
             _ if find_factor(SIZE_UNITS, word).is_some() => {
                 format!(
-                    "write `{written}` for so many units; an amount of data stands behind the size, as in `64 KiB {written} {word}`"
+                    "write `{written}` for so many units; an amount of data stands after the size, as in `64 KiB {written} {word}`"
                 )
             }
             _ => return Ok(value),

@@ -195,7 +195,7 @@ impl Parser<'_, '_> {
             return Err(self.unexpected(STATEMENT, &[]));
         }
         let Some(name) = spelling::operation(self.text(0)) else {
-            let message = format!("there is no operation `{}`", self.text(0));
+            let message = format!("unknown operation `{}`", self.text(0));
             let diagnostic = Diagnostic::error(self.span(), message, STATEMENT);
             let words = OPERATIONS.iter().map(|(name, ..)| *name).chain(["repeat"]);
             let hint = "docs/LANGUAGE.md has the table of operations";

@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
         };
         let message = format!("unexpected `{}`", self.text(0));
         let hint = format!(
-            "the parts stand behind a `:`, as in `{}: {hosts}rr 32*100 | {hosts}bulk_put 1024*100`",
+            "the parts stand after a `:`, as in `{}: {hosts}rr 32*100 | {hosts}bulk_put 1024*100`",
             words.join(" ")
         );
         self.fail(Diagnostic::error(self.span(), message, "expected `:` and the parts").hint(hint))
@@ -205,7 +205,7 @@ impl Parser<'_, '_> {
                 && (self.ahead(1) == TokenKind::Colon
                     || (self.ahead(1) == TokenKind::Name && self.ahead(2) == TokenKind::Colon)) =>
             {
-                let message = format!("there is no composer `{}`", self.text(0));
+                let message = format!("unknown composer `{}`", self.text(0));
                 let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
                 let hint =
                     "the composers are `parallel`, `background`, `priority background` and `total`";
@@ -447,7 +447,7 @@ impl Parser<'_, '_> {
         let message = format!("the values of `{}` are not of one kind", sweep.name.text);
         let diagnostic =
             Diagnostic::error(value.span, message, "another unit than the value before");
-        Err(self.fail(diagnostic.hint("write the same unit behind each value")))
+        Err(self.fail(diagnostic.hint("write the same unit after each value")))
     }
 
     /// Whether what follows the comma at hand belongs to the sweep and does not begin a specification.

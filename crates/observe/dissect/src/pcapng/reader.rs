@@ -330,10 +330,11 @@ impl CaptureBlockState {
         self.packets += 1;
         let number = self.packets;
         let interface = self.interfaces.get(interface);
-        let interface = interface
-            .ok_or_else(|| format!("packet {number} is of an interface that was not described"))?;
+        let interface = interface.ok_or_else(|| {
+            format!("packet {number} belongs to an interface that was not described")
+        })?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
-        let at_ns = at_ns.ok_or_else(|| format!("the time of packet {number} is none"))?;
+        let at_ns = at_ns.ok_or_else(|| format!("packet {number} has no valid time"))?;
         Ok(CapturePacket {
             number,
             interface: &interface.name,

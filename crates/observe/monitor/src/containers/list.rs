@@ -213,7 +213,7 @@ impl ContainerList {
             let mut there: Vec<&Container> = self.containers.iter().collect();
             there.sort_by_key(|one| !one.is_running);
             let hint = format!("there is {}", described_all(there.into_iter()));
-            return Error::input(format!("there is no container {word}")).hint(hint);
+            return Error::input(format!("unknown container {word}")).hint(hint);
         }
         let whys: Vec<String> = self
             .unread
@@ -221,7 +221,7 @@ impl ContainerList {
             .map(|(runtime, why)| format!("{runtime}: {why}"))
             .collect();
         Error::input(format!(
-            "there is no container {word}: no runtime shows any here"
+            "unknown container {word}: no container runtime lists any here"
         ))
         .hint(format!(
             "{}; `--pid PID` takes a process of a container, `--cgroup PATH` its control group",

@@ -16,7 +16,7 @@ pub(super) fn start(setup: &MonitorSetup<'_>) -> Started {
         .iter()
         .find(|name| present.iter().all(|present| present.name != **name))
     {
-        return Err(format!("there is no interface {missing}"));
+        return Err(format!("unknown interface {missing}"));
     }
     let chosen = move |[text]: [&str; 1]| {
         let mut traffic = parse(text);

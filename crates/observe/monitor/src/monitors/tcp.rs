@@ -362,15 +362,11 @@ impl Monitor for TcpMonitor {
         );
         note(
             unwatched,
-            format!(
-                "{unwatched} events of TCP belong to connections that are not watched and were left out"
-            ),
+            format!("{unwatched} TCP events of unwatched connections were left out"),
         );
         note(
             unattributed,
-            format!(
-                "{unattributed} drops on this machine name no connection and were left out: they may be anyone's"
-            ),
+            format!("{unattributed} drops on this machine name no connection and were left out"),
         );
     }
 }

@@ -84,7 +84,7 @@ mod tests {
         );
         assert!(
             found.iter().all(|(_, remote)| remote.port() != 0),
-            "a socket that listens is no connection"
+            "a listening socket is not a connection"
         );
     }
 

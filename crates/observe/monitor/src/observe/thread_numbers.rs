@@ -146,7 +146,7 @@ impl ThreadNumberFinder {
             let thread = std::thread::Builder::new()
                 .name(name.clone())
                 .spawn_scoped(scope, || self.find_all(threads, &name));
-            let thread = thread.map_err(|error| format!("no thread can be started: {error}"))?;
+            let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
             thread
                 .join()
                 .unwrap_or_else(|_| Err("the thread that asks panicked".into()))

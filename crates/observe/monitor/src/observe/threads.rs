@@ -513,8 +513,8 @@ fn with_its_thread(
 
 /// The threads of a process now.
 fn threads_of(pid: u32) -> Result<Vec<u32>, String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task"))
-        .map_err(|_| "there is no such process".to_owned())?;
+    let entries =
+        fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| "no such process".to_owned())?;
     Ok(entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect())

@@ -42,7 +42,7 @@ impl Unknown {
             ),
             (
                 self.one_way,
-                "connections were seen in one direction only: their requests are not known",
+                "connections were captured in one direction only: their requests are not reported",
             ),
             (
                 self.sealed_quic,

@@ -47,7 +47,7 @@ impl Measurements {
             |output| {
                 serde_json::from_slice(output).unwrap_or_else(|error| {
                     Self::none(&format!(
-                        "what the measuring process said is not understood: {error}"
+                        "cannot read the answer of the measuring process: {error}"
                     ))
                 })
             },

@@ -50,7 +50,7 @@ impl Profiles {
             .networks
             .iter()
             .find(|network| network.name == host.name());
-        found.ok_or_else(|| Error::measurement(format!("there is no host profile {}", host.name())))
+        found.ok_or_else(|| Error::measurement(format!("unknown host profile {}", host.name())))
     }
 
     /// C, Ca, T, Ta and the latency of a host, to the nanosecond, as the network model charges them.
@@ -58,7 +58,7 @@ impl Profiles {
         let network = self.network(host)?;
         let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {
             return Err(Error::measurement(format!(
-                "the host profile {} is no pair of hosts",
+                "the host profile {} is not a pair of hosts",
                 host.name()
             )));
         };

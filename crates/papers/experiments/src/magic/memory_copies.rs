@@ -73,7 +73,7 @@ impl MagicLocalFigures {
     ) -> std::result::Result<Self, String> {
         let output = output.map_err(Clone::clone)?;
         serde_json::from_slice(output)
-            .map_err(|error| format!("what the measuring process said is not understood: {error}"))
+            .map_err(|error| format!("cannot read the answer of the measuring process: {error}"))
     }
 }
 
@@ -108,7 +108,7 @@ fn copied(at_once: usize) -> f64 {
 /// A master, a server and a client in this process.
 fn served() -> std::result::Result<MagicServedThroughput, String> {
     let directory = scratch::create_directory("magic")
-        .map_err(|error| format!("no directory can be made: {error}"))?;
+        .map_err(|error| format!("cannot create a directory: {error}"))?;
     site(directory.path()).map_err(|error| error.to_string())
 }
 

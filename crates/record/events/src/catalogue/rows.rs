@@ -140,7 +140,7 @@ catalogue! {
         "a response is there whole";
 
     AppLost = "APP_LOST", Application fate GivenUp: { unit, stream, offset, bytes }
-        "a call that nobody answered is given up";
+        "a call that no answer came is given up";
 
     AppStop = "APP_STOP", Application: { unit, stream }
         "the clock of this endpoint stops";
@@ -181,7 +181,7 @@ catalogue! {
         stream, initiator, responder, duration_ns, handshake_ns, ack_there_ns, ack_back_ns, bytes_there, bytes_back,
         again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end,
     }
-        "a connection of a capture, at its first packet: round trip of its handshake, medians from data to acknowledgement, bytes, segments sent again, time without window, its longest quiet period and what ended it; segments that fill a hole late count as sent again: their first copies were lost before the place of the capture";
+        "a connection of a capture, at its first packet: round trips, bytes, segments sent again (also those that fill a hole late), time without window, its longest quiet period, what ended it";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's view of loss changes: open, disorder, cwr, recovery, loss";
@@ -253,7 +253,7 @@ catalogue! {
         stream, initiator, responder, protocol, duration_ns, handshake_ns, round_trip_ns, datagrams_there, datagrams_back,
         bytes_there, bytes_back, again, retries, migrations, quiet_ns, end,
     }
-        "a connection of QUIC that packets showed, at its first one: the protocol within (ALPN), its handshake, the shortest round trip by the spin bit where that spins, packets of the handshake sent again, moves of an end to another address, its longest quiet period, how it ended";
+        "a connection of QUIC in packets, at its first: protocol (ALPN), handshake and its packets sent again, shortest round trip by the spin bit, changes of address, longest quiet period, how it ended";
 
     NetEnqueue = "NET_ENQUEUE", Network: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length, queued,
@@ -374,12 +374,12 @@ catalogue! {
         interval_ns, packets, messages_sent, messages_received, unreachable, cpu_ppm, reassembly_free,
         reassembly_promised, reassembly_all, through,
     }
-        "an IMP to the Network Control Center: packets that it passed on or that began or ended there, messages of its hosts, packets that nobody can be reached for, its processor's work, buffers to put messages together, packets on their way through";
+        "an IMP's report to the Network Control Center: packets passed on, begun or ended there, messages of its hosts, undeliverable packets, its processor's work, free buffers";
 
     ImpLine = "IMP_LINE", Monitor: {
         interval_ns, port, up, busy_ns, packets, bits, again, refused, duplicates, downs,
     }
-        "a line of an IMP, the way from it: whether it is used, how long something was on it, packets with those that went again, data bits, packets that came and were refused or there already, how often it went down";
+        "a line of an IMP, away from it: whether it is up, how long it was busy, packets with repeats, data bits, packets refused or duplicate on arrival, how often it went down";
 
     ProcessPaused = "PROCESS_PAUSED", Monitor: { interval_ns, pid, waited_ns, reason }
         "a process that is measured could not run for `waited_ns` of an interval: stopped, or waited for a core";
@@ -388,7 +388,7 @@ catalogue! {
         unit, kind, protocol, exact, name, status, client, server, client_program, server_program, request_bytes,
         response_bytes, parts, unknown,
     }
-        "a request of a program that is not ours: what it was, between whom; why no more is known of it";
+        "a request of another program: what it was, between whom; why no more is known of it";
 
     RequestParent = "REQUEST_PARENT", Tool: { unit, parent, parent_ppm }
         "a request was made for another one, and how sure that is";
@@ -406,7 +406,7 @@ catalogue! {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns,
     }
-        "what held it up on its way: segments sent again and how late, ends held back for an acknowledgement, no room at the receiver; how long the client read nothing although bytes lay there; how long senders sent nothing in the midst of a message although nothing hindered them";
+        "what held it up on its way: retransmissions, Nagle's algorithm, a full receiver; how long the client left bytes unread; how long senders paused within a message unhindered";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
@@ -433,7 +433,7 @@ catalogue! {
         "a port of a modelled network has that rate, that room in its queue and that size of cells; what it does not have is empty";
 
     ObserverCost = "OBSERVER_COST", Tool: { batches, without_ns, with_ns, spread_ns }
-        "CPU time of a message and its answer between two threads while nobody looks at programs, and while somebody does; elapsed time where programs are stopped to be looked at; medians of batches, half the distance of their quartiles";
+        "CPU time of a message and its answer between two threads with tracing off and on; elapsed time where programs are stopped; medians of batches, half the distance of their quartiles";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
         "events that found no room since the last such event; by `trace`, packets and records, and how many were seen so far";

@@ -83,7 +83,7 @@ impl Merged {
         if overlap(&self.files) > self.open {
             let made = scratch::create_directory("events").map_err(|cause| {
                 Error::new(
-                    format!("no temporary directory can be made: {cause}"),
+                    format!("cannot create a temporary directory: {cause}"),
                     "set TMPDIR to one that can be written",
                 )
             })?;

@@ -84,7 +84,10 @@ unsafe impl Send for UdpReceiveBuffers {}
 impl UdpReceiveBuffers {
     /// The spare room is zeroed memory that is only touched where it is used.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "4 MiB are not had by default")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "4 MiB are not granted by default"
+    )]
     pub fn new() -> Self {
         Self {
             heads: vec![PacketHeadBuffer::EMPTY; PLACES],

@@ -64,7 +64,7 @@ impl EmulatorRequestHandler {
             }
             EmulatorRequest::Open(opening) if self.differs_only_in_seed(&opening) => {
                 let message = format!(
-                    "the network {} is there already, with another seed",
+                    "the network {} exists already, with another seed",
                     self.opening.network.name
                 );
                 let hint = "give the seed that its first program was given, or wait until all programs on it have ended";

@@ -121,9 +121,7 @@ impl Coordinator<'_> {
     pub(super) fn send(&mut self, host: &str, message: &ToAgent) -> Result<()> {
         match self.agents.get_mut(host) {
             Some(agent) => agent.send(message),
-            None => Err(Error::measurement(format!(
-                "there is no agent of host {host}"
-            ))),
+            None => Err(Error::measurement(format!("host {host} has no agent"))),
         }
     }
 
@@ -258,6 +256,6 @@ pub(super) fn read_mail(
 }
 
 pub(super) fn silence_error() -> Error {
-    Error::measurement("an agent does not answer any more")
+    Error::measurement("an agent no longer answers")
         .hint("its host is overloaded, suspended or gone")
 }

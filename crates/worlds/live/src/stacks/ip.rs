@@ -166,11 +166,14 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
             failure.hint("nothing listens there: a firewall, or another address than the responder's")
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => failure
-            .hint("nobody answered: a firewall, or another address than the responder's (`host NAME at \"...\"`)"),
+            .hint("no answer came: a firewall, or another address than the responder's (`host NAME at \"...\"`)"),
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("the local ports are used up by closed connections; fewer connections a run, or wait a minute")
         }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("there is no route to it"),
+        io::ErrorKind::NetworkUnreachable if address.starts_with("127.") => {
+            failure.hint("the loopback interface is down: `ip link set lo up`")
+        }
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("no route leads to it"),
         _ => failure,
     }
 }

@@ -79,7 +79,7 @@ impl RunTapRecorder {
         self.events.map_or(Ok(()), NetworkEventLogs::finish)?;
         let failed = |cause: io::Error| {
             format!(
-                "the captured packets cannot be written: {cause}; check that the disk is not full, or capture fewer ports"
+                "cannot write the captured packets: {cause}; check that the disk is not full, or capture fewer ports"
             )
         };
         self.captures

@@ -125,7 +125,7 @@ impl EmulatedAgentNetwork<'_> {
         let seed = scheduled.seed.child("network");
         let request = recording.as_ref().map(serde_json::to_value).transpose();
         let request = request
-            .map_err(|e| Error::measurement(format!("what to record cannot be written: {e}")))?;
+            .map_err(|e| Error::measurement(format!("cannot write the recording settings: {e}")))?;
         self.emulation.restart(seed, request)?;
         let restarted_ns = stackline_events::clock::now_ns();
         let output = match tracing {
@@ -329,7 +329,7 @@ fn record(name: &str, report: &EmulatorReport) -> NetworkRecord {
 pub fn record_all(directory: &Path, most_bytes: u64) -> Result<Value, Error> {
     let recording = RunRecording::of_all(directory, most_bytes);
     serde_json::to_value(recording)
-        .map_err(|e| Error::measurement(format!("what to record cannot be written: {e}")))
+        .map_err(|e| Error::measurement(format!("cannot write the recording settings: {e}")))
 }
 
 /// Makes the recorder that a client of the emulator's process asked for.
@@ -341,7 +341,7 @@ pub fn recorders(
     request: &Value,
 ) -> Result<Box<dyn NetworkEventRecorder>, String> {
     let recording: RunRecording = serde_json::from_value(request.clone())
-        .map_err(|e| format!("what to record is unclear: {e}"))?;
+        .map_err(|e| format!("cannot read the recording settings: {e}"))?;
     let (flows, ahead_ns) = recording.real.clone().unwrap_or_default();
     let frames = if recording.learns {
         FrameLocator::learning()

@@ -228,7 +228,7 @@ pub(crate) fn network_of<'p>(
     let name = scheduled.measurement.across.as_deref().unwrap_or_default();
     let missing = || {
         Error::input(format!(
-            "line {}: there is no network `{name}`",
+            "line {}: unknown network `{name}`",
             scheduled.measurement.line
         ))
     };

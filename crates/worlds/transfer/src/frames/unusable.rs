@@ -53,13 +53,13 @@ pub(super) fn require_usable(
     let interface = interface.map_err(|error| match (error.kind(), error.raw_os_error()) {
         (ErrorKind::NotFound, _) | (_, Some(libc::ENODEV)) => unusable(
             ErrorKind::NotFound,
-            format!("there is no network interface `{name}`"),
+            format!("unknown network interface `{name}`"),
             "`ip link` lists those of this network namespace",
         ),
         _ => error,
     })?;
     if !matches!(interface.kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
-        let message = format!("the network interface `{name}` is no Ethernet");
+        let message = format!("the network interface `{name}` is not Ethernet");
         return Err(unusable(ErrorKind::Unsupported, message, "use UDP there"));
     }
     if !interface.up {

@@ -81,7 +81,7 @@ pub(crate) fn find_most_lossy_port<'c>(
         return None;
     }
     let sentence = format!(
-        "{whose} {} loses data for good: {here} of {sent} units ({:.1} %) never arrive, and nobody sends them again",
+        "{whose} {} loses data for good: {here} of {sent} units ({:.1} %) never arrive, and they are not sent again",
         port.name,
         100.0 * share
     );

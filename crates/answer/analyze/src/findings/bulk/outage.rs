@@ -68,7 +68,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
         return None;
     }
     let sentence = format!(
-        "the link {} {}: {here} of {sent} units ({:.1} %) never arrive, and nobody sends them again",
+        "the link {} {}: {here} of {sent} units ({:.1} %) never arrive, and they are not sent again",
         outage.place,
         outage.words(longest(context)),
         100.0 * share

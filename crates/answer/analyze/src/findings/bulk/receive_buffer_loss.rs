@@ -109,7 +109,7 @@ fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {
             format!(" of {}", units::format_size(bytes))
         });
     format!(
-        "the receive buffer{size} of the socket on {receiver} loses data for good: {missing} of {sent} units ({:.1} %) came to the host, found it full, and nobody sends them again",
+        "the receive buffer{size} of the socket on {receiver} loses data for good: {missing} of {sent} units ({:.1} %) came to the host, found it full, and they are not sent again",
         100.0 * to_f64(missing) / to_f64(sent.max(1))
     )
 }

@@ -240,7 +240,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         return None;
     }
     let sentence = format!(
-        "the network or the receiver limits: {}; which of them it is no event says",
+        "the network or the receiver limits: {}; events do not say which",
         session.costs(share)
     );
     let finding = report.finding(share, 0.6, sentence)?;

@@ -42,7 +42,7 @@ const WORDS: &[(&str, &str)] = &[
     ("42", "syntax or names"),
     ("53300", "too many connections"),
     ("53", "out of memory, disk or connections"),
-    ("55P03", "a lock was not to be had"),
+    ("55P03", "a lock could not be taken"),
     ("57014", "cancelled, or out of time"),
     ("57", "the server was shut down"),
     ("CLUSTERDOWN", "the cluster is not whole"),

@@ -111,7 +111,7 @@ impl Colours {
                 .collect(),
             _ => {
                 return Err(unreadable(
-                    "its samples are no whole numbers without sign (`gdal_translate -ot Byte -scale`)",
+                    "its samples are not unsigned integers (`gdal_translate -ot Byte -scale`)",
                 ));
             }
         };

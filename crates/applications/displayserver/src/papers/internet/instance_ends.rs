@@ -59,7 +59,8 @@ impl InternetInstanceEnds {
             .split_first()
             .ok_or_else(|| Error::input("no program is named"))?;
         let failed = |error: std::io::Error| {
-            Error::environment(format!("{name} cannot be started: {error}")).hint("is it in PATH?")
+            Error::environment(format!("{name} cannot be started: {error}"))
+                .hint("check that it is in PATH")
         };
         let mut command = Command::new(name);
         command

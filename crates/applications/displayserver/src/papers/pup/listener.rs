@@ -144,7 +144,7 @@ impl PupConnectionTable {
                 known
                     .shared
                     .connection()
-                    .abort("there are too many clients already");
+                    .abort("too many clients are connected");
                 known.due = known.shared.turn(None);
             }
         }
@@ -171,7 +171,7 @@ impl PupConnectionTable {
                 from,
                 packet,
                 PupPacketKind::Abort,
-                b"\0\0there are too many clients already",
+                b"\0\0too many clients are connected",
             );
         }
         let Ok(socket) = random() else { return };

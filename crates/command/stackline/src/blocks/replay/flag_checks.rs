@@ -87,7 +87,7 @@ pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
             let hint = match way {
                 Live => "--across SPEC starts a master and servers of its own, which it is about"
                     .to_owned(),
-                _ => format!("it is of use {}", others.join(" and ")),
+                _ => format!("it applies {}", others.join(" and ")),
             };
             return Err(Error::input(format!("--{flag} says nothing {}", way.words())).hint(hint));
         }

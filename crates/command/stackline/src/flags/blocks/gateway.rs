@@ -13,12 +13,12 @@ Examples:
   # a picture, to pan and zoom
   xdg-open http://127.0.0.1:7481/map/view
 
-It only reads, and whoever can reach it may; web pages of others too. Paths, headers, limits: \
+It only reads, and anyone who can reach it may read, other sites' web pages included. Paths, headers, limits: \
 docs/GATEWAY.md.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGateway {
-    /// Where it listens; the default reaches only this machine
+    /// Address to listen on; the default is reachable from this machine only
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7481")]
     pub(crate) listen: SocketAddr,
     /// Where the master is

@@ -83,7 +83,7 @@ impl Args for GivenFlags {
 pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) given: GivenFlags,
-    /// Sets that are asked for, each with lists of its own
+    /// Sets to read; each is requested separately
     pub(crate) sets: Vec<String>,
     /// The master
     #[arg(
@@ -93,10 +93,10 @@ pub(crate) struct Replay {
         default_value = "127.0.0.1:7480"
     )]
     pub(crate) master: String,
-    /// A specification whose network it all is started on
+    /// Specification whose network to use
     #[arg(long, value_name = "SPEC", conflicts_with = "sets")]
     pub(crate) across: Option<PathBuf>,
-    /// One of several networks of it
+    /// Network name, if the specification has several
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
     /// The world of that network
@@ -138,10 +138,10 @@ pub(crate) struct Replay {
     /// Pixels of the viewer's window
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1024x768", value_parser = pixels, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) window: (u32, u32),
-    /// Ask for so many blocks a list, one after the other
+    /// Request this many consecutive blocks per list
     #[arg(long, value_name = "N", conflicts_with = "trace", value_parser = blocks)]
     pub(crate) blocks: Option<u32>,
-    /// Draw the blocks of each list at random
+    /// Choose the blocks of each list at random
     #[arg(long, requires = "blocks", conflicts_with_all = ["trace", "path", "speed", "window"])]
     pub(crate) random: bool,
     /// Lists as --capture wrote them
@@ -155,19 +155,19 @@ pub(crate) struct Replay {
     pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) sharing: crate::flags::Sharing,
-    /// Blocks that the viewer keeps and does not ask for again
+    /// Blocks the viewer caches and does not request again
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
     /// Most blocks of a list
     #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub(crate) most: u32,
-    /// A list adds to the one before instead of discarding what is pending of it
+    /// Add each list to the one before instead of discarding its pending blocks
     #[arg(long)]
     pub(crate) append: bool,
     /// How blocks travel
     #[arg(long, value_name = "WAY", value_parser = choice::<BlockDataTransport>(), default_value = "tcp")]
     pub(crate) transport: BlockDataTransport,
-    /// Servers drop blocks that they had to hold longer than this
+    /// Servers drop blocks held longer than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) age: Option<Duration>,
     /// Receive buffer of each connection
@@ -176,7 +176,7 @@ pub(crate) struct Replay {
     /// Rate at which the datagrams of each server leave, such as 50Mbit/s, of udp and rtp
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) pace: Option<u64>,
-    /// Write the lists into a file
+    /// Write the lists to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,
     /// Root of all randomness
@@ -208,7 +208,7 @@ fn pixels(text: &str) -> Result<(u32, u32), String> {
     let sides = text
         .split_once('x')
         .and_then(|(width, height)| Some((side(width)?, side(height)?)));
-    sides.ok_or_else(|| format!("`{text}` is no size in pixels such as 4096x2048"))
+    sides.ok_or_else(|| format!("`{text}` is not a size in pixels such as 4096x2048"))
 }
 
 /// Blocks of a list.
@@ -216,7 +216,7 @@ fn blocks(text: &str) -> Result<u32, String> {
     let most = limits::LONGEST_LIST;
     let number = text
         .parse::<u32>()
-        .map_err(|_| format!("`{text}` is no number of blocks"))?;
+        .map_err(|_| format!("`{text}` is not a number of blocks"))?;
     match number as usize <= most {
         true => Ok(number),
         false => Err(format!(
@@ -242,5 +242,5 @@ fn rate(text: &str) -> Result<u64, String> {
         .filter(|bytes| (1.0..1e12).contains(bytes));
     bytes
         .map(|bytes| bytes as u64)
-        .ok_or_else(|| format!("`{text}` is no rate such as 50Mbit/s"))
+        .ok_or_else(|| format!("`{text}` is not a rate such as 50Mbit/s"))
 }

@@ -77,7 +77,7 @@ fn what_changes_from_packet_to_packet_has_no_form() {
             period: None,
         });
     };
-    assert!(refused(with(delays), calls(100)).contains("a delay on the way changes in time"));
+    assert!(refused(with(delays), calls(100)).contains("a delay on the path changes over time"));
     assert!(refused(with(|link| link.duplicate = 0.01), bulk()).contains("arrive twice"));
     let early: fn(&mut NetworkLink) = |link: &mut NetworkLink| {
         link.queue = Some(LinkQueue {

@@ -20,5 +20,7 @@ pub(super) fn name(hop: &HopModel) -> String {
 
 /// Why a host whose processor copies for others too has no form.
 pub(super) fn busy(host: &str) -> String {
-    format!("no form says how {host} shares its processor, which copies, with what others send")
+    format!(
+        "no closed form says how {host} shares its processor, which copies, with what others send"
+    )
 }

@@ -71,7 +71,9 @@ fn is_usual(name: &str, value: &OptionValue) -> bool {
 pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     let stack = &s.part.stack;
     if stack.facts.form == ClosedForm::SmolTcp {
-        return Err("no form says how smoltcp acknowledges, and how its window opens".into());
+        return Err(
+            "no closed form says how smoltcp acknowledges, and how its window opens".into(),
+        );
     }
     let other = stack
         .options
@@ -84,7 +86,7 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
             &stack.name
         };
         Err(format!(
-            "the forms are of {usual}, and `{name}` makes it another"
+            "the closed forms describe {usual}; `{name}` changes it"
         ))
     })
 }
@@ -95,7 +97,7 @@ pub(super) fn congestion(s: &Situation<'_>, bytes: Option<u64>) -> Result<(), St
         CongestionModel::Other(name)
             if bytes.is_none_or(|bytes| bytes > s.transport.segment_bytes) =>
         {
-            Err(format!("no form says what window {name} has"))
+            Err(format!("no closed form says what window {name} has"))
         }
         _ => Ok(()),
     }
@@ -119,7 +121,7 @@ pub(super) fn packets_alone(flow: &ModelledFlow<'_>, elapsed_s: f64) -> Result<(
         .max(copy_s(&flow.data.sender, packet))
         .max(copy_s(&flow.data.receiver, packet));
     if alone && passes_s > LITTLE / 2.0 * elapsed_s {
-        return Err("few packets that are not full leave one by one, and no form says how they follow each other".into());
+        return Err("few packets that are not full leave one by one, and no closed form says how they follow each other".into());
     }
     Ok(())
 }
@@ -137,12 +139,13 @@ pub(super) fn opening(
     let opens = limit == "round trips" || estimate.grown_s > little_s;
     if s.part.stack.facts.form == ClosedForm::Quic && estimate.grown_s > little_s {
         return Err(
-            "no form says how QUIC's window opens beside its search for larger packets".into(),
+            "no closed form says how QUIC's window opens beside its search for larger packets"
+                .into(),
         );
     }
     if opens && copies_s > little_s {
         return Err(
-            "hosts copy while the window opens, and no form says how that delays it".into(),
+            "hosts copy while the window opens, and no closed form says how that delays it".into(),
         );
     }
     let first = s.transport.initial_segments;
@@ -162,7 +165,8 @@ pub(super) fn opening(
         packets.abs_diff(sent) <= EDGE || (before > 0 && packets.abs_diff(before) <= EDGE);
     if is_edge && rounds < ROUNDS && limit != "rate" {
         return Err(
-            "a segment more or less is a round trip more or less, and no form says which".into(),
+            "a segment more or less is a round trip more or less, and no closed form says which"
+                .into(),
         );
     }
     Ok(())
@@ -204,14 +208,14 @@ pub(super) fn send_buffer(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), Str
     if holds * (1.0 - FREE) >= product.min(window) + TRAIN {
         return Ok(());
     }
-    Err("the send buffer limits: it is filled when a part of it is free, in trains of up to 64 KiB, and no form says how much is on its way".into())
+    Err("the send buffer limits: it is filled when a part of it is free, in trains of up to 64 KiB, and no closed form says how much is on its way".into())
 }
 
 /// A message that its send buffer does not hold.
 pub(super) fn buffer_of_message(s: &Situation<'_>, bytes: u64) -> Result<(), String> {
     let written = s.part.stack.number("send_buffer");
     if s.transport.stream && written.is_some_and(|written| written < bytes) {
-        return Err("a message is longer than the send buffer, and no form says when the rest of it is handed over".into());
+        return Err("a message is longer than the send buffer, and no closed form says when the rest of it is handed over".into());
     }
     Ok(())
 }
@@ -224,7 +228,7 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
         return Ok(());
     };
     if !s.transport.stream && drawn.range().1 > count_to_f64(s.transport.segment_bytes) {
-        return Err("datagrams of sizes that are drawn go in fragments now and then".into());
+        return Err("datagrams of random size are sometimes fragmented".into());
     }
     let units = count_to_f64(flow.bytes.unwrap_or(u64::MAX) / flow.unit.max(1)).max(1.0);
     let spread = drawn.variance().map_or(f64::INFINITY, libm::sqrt)
@@ -232,7 +236,7 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
         / libm::sqrt(units * f64::from(s.part.replicas));
     if spread > LITTLE {
         return Err(
-            "so few units of sizes that are drawn are moved that chance decides how much".into(),
+            "too few units of random size are moved: chance decides how much data that is".into(),
         );
     }
     Ok(())
@@ -250,7 +254,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
         .initial_segments
         .saturating_mul(s.transport.segment_bytes);
     if longest + s.transport.segment_bytes > first {
-        return Err("messages are longer than QUIC's first window, which opens for who fills it: no form says how often".into());
+        return Err("messages are longer than QUIC's first window, which opens for who fills it: no closed form says how often".into());
     }
     let longer_s = |path: &crate::PathModel| -> f64 {
         let bytes = s.transport.header_bytes + FRAMES;
@@ -262,7 +266,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
     };
     if longer_s(&s.there) + longer_s(&s.back) > LITTLE * turn_s {
         return Err(
-            "what QUIC's packets carry beside data takes a part of the turn, and is in no form"
+            "what QUIC's packets carry beside data takes part of the turn, which no closed form covers"
                 .into(),
         );
     }

@@ -22,7 +22,7 @@ pub(crate) fn behind_lost(
     if !paced || loss <= 0.0 || seldom {
         return Ok(());
     }
-    Err("calls wait behind one whose packet was lost, and no form says how long".into())
+    Err("calls wait behind one whose packet was lost, and no closed form says how long".into())
 }
 
 /// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
@@ -30,7 +30,7 @@ pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     if waits * chance <= 0.5 {
         return Ok(());
     }
-    Err("so few calls come at random that their mean is chance".into())
+    Err("too few calls arrive at random: their mean is left to chance".into())
 }
 
 /// A mean over so few draws, with that variation, that may be so far off by chance.
@@ -41,7 +41,7 @@ pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), Stri
     if off <= LITTLE || (off <= 0.25 && !is_skewed) {
         return Ok(());
     }
-    Err("so few times are drawn that their mean is chance".into())
+    Err("too few times are drawn: their mean is left to chance".into())
 }
 
 /// Calls over datagrams that are answered later than their caller waits: they count as lost.
@@ -58,7 +58,7 @@ pub(crate) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Res
 pub(crate) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE && is_random {
         return Err(
-            "pairs meet at random at what they share, and no form says how long they wait there"
+            "pairs meet at random at what they share, and no closed form says how long they wait there"
                 .into(),
         );
     }
@@ -74,7 +74,10 @@ pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), St
     if !s.transport.stream || longest <= first {
         return Ok(());
     }
-    Err("units are longer than a first window, and no form says how far each turn opens it".into())
+    Err(
+        "units are longer than a first window, and no closed form says how far each turn opens it"
+            .into(),
+    )
 }
 
 /// Messages of several packets that hosts copy one by one with their acknowledgements, that wait for those of other pairs, or that come
@@ -91,7 +94,7 @@ pub(crate) fn long_messages(
         return Ok(());
     }
     if copying_s > MUCH * turn_s {
-        return Err("hosts copy messages of several packets and their acknowledgements, and no form says in which order".into());
+        return Err("hosts copy messages of several packets and their acknowledgements, and no closed form says in which order".into());
     }
     if shared_s > MUCH * turn_s {
         return Err(
@@ -102,7 +105,7 @@ pub(crate) fn long_messages(
     let first = s.transport.initial_segments.saturating_mul(segment);
     if longest > first && longest_service_s > LEAST_TIMEOUT_S {
         return Err(
-            "the window closes again in a service that takes so long, and no form says how often"
+            "the window closes again in a service that takes so long, and no closed form says how often"
                 .into(),
         );
     }
@@ -116,7 +119,7 @@ pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String
         return Ok(());
     }
     Err(
-        "windows open for a good part of the time, and no form says how far each call opens them"
+        "windows open for a good part of the time, and no closed form says how far each call opens them"
             .into(),
     )
 }
@@ -133,7 +136,7 @@ pub(crate) fn other_pairs(
         );
     }
     if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
-        return Err("a pair that waits for a lost datagram leaves the others alone, and no form says how often".into());
+        return Err("a pair that waits for a lost datagram leaves the others alone, and no closed form says how often".into());
     }
     Ok(())
 }
@@ -146,7 +149,7 @@ pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String>
         .saturating_mul(s.transport.segment_bytes);
     if s.transport.stream && longest > first {
         return Err(
-            "a pause between calls closes the window again for messages of so many segments: no form says how often"
+            "a pause between calls closes the window again for messages of so many segments: no closed form says how often"
                 .into(),
         );
     }
@@ -158,7 +161,7 @@ pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String>
 pub(crate) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE {
         return Err(
-            "calls of several pairs come at moments of their own: no form says how long they wait for each other"
+            "calls of several pairs come at moments of their own: no closed form says how long they wait for each other"
                 .into(),
         );
     }
@@ -196,14 +199,16 @@ pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(
     // Datagrams that begin and end a connection go again until they are answered.
     let most = if s.transport.stream { most } else { LITTLE };
     if is_quic && busy_s > LITTLE * time_s {
-        return Err("a handshake of QUIC takes a part of the time to pass, and no form says how many packets it has".into());
+        return Err("a handshake of QUIC takes a part of the time to pass, and no closed form says how many packets it has".into());
     }
     if PACKETS * there.1.max(back.1) * pairs > LITTLE * time_s {
-        return Err("hosts copy what closes the connections before, and no form says when".into());
+        return Err(
+            "hosts copy what closes the connections before, and no closed form says when".into(),
+        );
     }
     if busy_s > most * time_s {
         return Err(
-            "no form says how long connections wait for what closes the ones before".into(),
+            "no closed form says how long connections wait for what closes the ones before".into(),
         );
     }
     Ok(())
@@ -237,7 +242,7 @@ pub(crate) fn turns(
                 format!(", {} when it is full", units::format_time(s))
             });
             return Err(format!(
-                "what others send waits in the queue at {}{most}: no form says how full it is",
+                "what others send waits in the queue at {}{most}: no closed form says how full it is",
                 name(hop)
             ));
         }
@@ -252,7 +257,7 @@ pub(crate) fn turns(
     let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
     if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
         return Err(format!(
-            "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",
+            "{} of the turns meet a loss and wait for a timer: their mean is too uncertain to state",
             percent(loss)
         ));
     }

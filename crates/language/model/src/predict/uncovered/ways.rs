@@ -20,7 +20,7 @@ const NOTICED: f64 = 0.01;
 pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
     let reasons = s.there.unsteady.iter().chain(&s.back.unsteady);
     reasons.into_iter().next().map_or(Ok(()), |reason| {
-        Err(format!("{reason}, and no form follows it"))
+        Err(format!("{reason}, which no closed form covers"))
     })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
         .find(|hop| s.load.carries_turns_beside(hop, place))
         .map_or(Ok(()), |hop| {
             Err(format!(
-                "calls of others go over {} too, and no form says how often",
+                "calls of others go over {} too, and no closed form says how often",
                 name(hop)
             ))
         })
@@ -64,7 +64,10 @@ pub(super) fn jitter_of_transfer(
     if is_little {
         return Ok(());
     }
-    Err("jitter looks like losses and queues, and no form says what a stream makes of it".into())
+    Err(
+        "jitter looks like losses and queues, and no closed form says what a stream makes of it"
+            .into(),
+    )
 }
 
 /// Jitter of turns of so long. A message is there when the latest of its packets is; alone it comes after the mean. A stream's bare
@@ -76,7 +79,7 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
     }
     if !alone {
         return Err(
-            "a message is there when its latest packet is, and no form says how late jitter makes it"
+            "a message is there when its latest packet is, and no closed form says how late jitter makes it"
                 .into(),
         );
     }
@@ -89,7 +92,7 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
         .any(|jitter| !jitter.reorder)
     {
         return Err(
-            "in jitter packets wait for those before them, and no form says how long".into(),
+            "in jitter packets wait for those before them, and no closed form says how long".into(),
         );
     }
     if of(ALL_DEVIATIONS) > LEAST_TIMEOUT_S {
@@ -110,7 +113,7 @@ pub(super) fn drops_early(path: &PathModel) -> Result<(), String> {
         };
         if hop.drops_early && rate < before {
             return Err(format!(
-                "the queue at {} drops by a discipline of its own, and no form says when",
+                "the queue at {} drops by its own discipline, and no closed form says when",
                 name(hop)
             ));
         }

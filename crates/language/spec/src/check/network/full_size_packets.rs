@@ -64,7 +64,7 @@ fn small(span: TextSpan, what: &str, bytes: u64, mtu: u64, report: &mut Diagnost
         let message = format!(
             "a packet of {mtu} bytes, the mtu of the link, has no room in a {what} of {bytes}"
         );
-        let diagnostic = Diagnostic::warning(span, message, "nothing of full size will ever pass");
+        let diagnostic = Diagnostic::warning(span, message, "no full-size packet would ever pass");
         report.push(diagnostic.hint(format!(
             "let the {what} hold {mtu} bytes at least, or lower the mtu"
         )));

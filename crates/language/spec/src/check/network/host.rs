@@ -63,7 +63,7 @@ fn outage(from: &SpecValue, to: Option<&SpecValue>) -> Result<Outage, Diagnostic
     if let (Some(ends), Some(to)) = (ends.filter(|ends| *ends <= begins), to) {
         let diagnostic = Diagnostic::error(
             to.span,
-            "a host comes up before it goes down",
+            "the host would come up before it goes down",
             format!("{} s", ends.seconds()),
         );
         return Err(diagnostic.hint("as in `down from 5 s to 20 s`"));
@@ -211,11 +211,8 @@ fn clock(items: &[ClockItem], report: &mut DiagnosticReport) -> ClockModel {
             ClockKind::Step(at) => step(item, at, &mut clock.steps, report),
         };
         if twice {
-            let diagnostic = Diagnostic::error(
-                item.span,
-                "this is said of the clock twice",
-                "already given",
-            );
+            let diagnostic =
+                Diagnostic::error(item.span, "the clock has this twice", "already given");
             report.push(
                 diagnostic.hint("a clock may be set more than once: `clock ahead 1 s at 10 s`"),
             );

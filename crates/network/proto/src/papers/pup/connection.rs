@@ -245,7 +245,7 @@ impl PupConnection {
                 if packet.data.get(8..20)
                     == Some(&[self.peer.bytes(), self.own.bytes()].concat()) =>
             {
-                let why = (self.state != PupState::Ending).then(|| "nobody is there".into());
+                let why = (self.state != PupState::Ending).then(|| "nothing answers".into());
                 self.state = PupState::Closed(why);
             }
             _ if self.state == PupState::Opening => {}

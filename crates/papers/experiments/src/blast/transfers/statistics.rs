@@ -103,7 +103,7 @@ impl BlastExperiment<'_> {
     /// An [`Error`] when `loss` is no such probability, or a transfer does not end ([`BlastExperiment::error_free`]).
     pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<TransferStatistics> {
         if !(0.0..1.0).contains(&loss) {
-            return Err(Error::input(format!("{loss} is no probability of loss"))
+            return Err(Error::input(format!("{loss} is not a probability of loss"))
                 .hint("0 and more, less than 1: where everything is lost no transfer ends"));
         }
         let error_free = self.error_free()?;

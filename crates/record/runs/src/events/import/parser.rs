@@ -377,7 +377,7 @@ mod tests {
         assert!(
             met.first[0]
                 .1
-                .starts_with("there is no number of nanoseconds")
+                .starts_with("number of nanoseconds is missing")
         );
     }
 
@@ -397,7 +397,7 @@ mod tests {
             ]
         );
         assert!(
-            table.is_empty() && met.first[0].1.starts_with("there is no keyword"),
+            table.is_empty() && met.first[0].1.starts_with("keyword is missing"),
             "{:?}",
             met.first
         );

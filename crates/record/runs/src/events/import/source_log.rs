@@ -20,7 +20,7 @@ pub struct ImportLog<'l> {
 pub(super) fn unreadable_log_error(name: &str, cause: &dyn std::fmt::Display) -> Error {
     Error::new(
         format!("cannot read {name}"),
-        "nothing of it was imported; check the file and try again",
+        "none of it was imported; check the file and try again",
     )
     .because(cause)
 }

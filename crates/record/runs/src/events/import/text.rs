@@ -32,7 +32,7 @@ pub fn import_text(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceImport,
         }
         let read = reading
             .join()
-            .map_err(|_| Error::new("the thread that reads a log broke", "please report it"))?;
+            .map_err(|_| Error::new("the thread that reads a log panicked", "please report it"))?;
         kept?;
         read.map(|import| TraceImport { events, ..import })
             .map_err(|cause| unreadable_log_error(name, &cause))

@@ -132,7 +132,7 @@ impl LiveUdpConversation {
                 ControlStep::Answered => return Ok(()),
                 ControlStep::GivenUp => {
                     buffers.flags.interrupted()?;
-                    return Err(Fault::measurement("the peer does not answer any more")
+                    return Err(Fault::measurement("the peer no longer answers")
                         .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
                 }
             }

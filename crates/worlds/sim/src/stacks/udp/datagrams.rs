@@ -99,7 +99,7 @@ impl SimUdpConversation {
                 ControlStep::Wait => {}
                 ControlStep::Answered => return Ok(()),
                 ControlStep::GivenUp => {
-                    return Err(Error::measurement("the peer does not answer any more")
+                    return Err(Error::measurement("the peer no longer answers")
                         .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
                 }
             }

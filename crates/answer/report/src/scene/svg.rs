@@ -1,19 +1,17 @@
 //! A scene as SVG without scripts, fonts or anything else from outside.
 
-use super::LifelinePicture;
+use super::{SceneShape, TextAnchor, VectorScene};
 use crate::markup_escape::escaped;
-use crate::scene::{SceneShape, TextAnchor};
 use std::fmt::{self, Write};
 
-/// The picture as SVG.
-#[must_use]
-pub fn svg(picture: &LifelinePicture) -> String {
-    let scene = &picture.scene;
+/// The scene as SVG.
+pub(crate) fn svg(scene: &VectorScene) -> String {
     let (width, height) = (scene.width, scene.height);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-         role=\"img\" font-family=\"system-ui,sans-serif\" font-size=\"11\">\n<title>lifelines</title>\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
+         role=\"img\" font-family=\"system-ui,sans-serif\" font-size=\"11\">\n<title>{}</title>\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n",
+        escaped(&scene.title)
     );
     for shape in &scene.shapes {
         let _ = write_shape(&mut out, shape);

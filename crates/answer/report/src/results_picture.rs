@@ -1,0 +1,165 @@
+//! Figures of measurements as a picture: for each a dot at the mean, its 95 % interval, and the least and most.
+//!
+//! Rows of one metric share an axis from zero.
+
+use crate::figure;
+use crate::scene::{SceneShape, TextAnchor, VectorScene};
+use stackline_analyze::{RunMetric, Summary};
+
+const INK: u32 = 0x1f2933;
+const SOFT: u32 = 0x52606d;
+const RULE: u32 = 0xdde3ea;
+const BAR: u32 = 0x3e7cb1;
+
+const WIDTH: f32 = 960.0;
+const LEFT: f32 = 24.0;
+const AXIS: f32 = 430.0;
+const AXIS_END: f32 = 760.0;
+const ROW: f32 = 30.0;
+const TOP: f32 = 54.0;
+/// Letters of a label that have room before the axis.
+const LABEL: usize = 66;
+/// Rows that one picture shows; it says how many more there are.
+const ROWS: usize = 60;
+
+/// The rows with figures; `None` when nothing was measured.
+#[must_use]
+pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene> {
+    let measured: Vec<&Summary> = summaries
+        .iter()
+        .filter(|summary| summary.main_statistics().is_some())
+        .collect();
+    if measured.is_empty() {
+        return None;
+    }
+    let mut shapes = vec![
+        text(LEFT, 24.0, TextAnchor::Start, INK, title),
+        text(
+            LEFT,
+            40.0,
+            TextAnchor::Start,
+            SOFT,
+            "dot: mean, thick: its 95 % interval, thin: least to most",
+        ),
+    ];
+    let shown = measured.len().min(ROWS);
+    for (at, summary) in measured[..shown].iter().enumerate() {
+        let most = measured
+            .iter()
+            .filter(|other| other.main == summary.main)
+            .filter_map(|other| Some(other.main_statistics()?.max))
+            .fold(0.0, f64::max);
+        row(&mut shapes, summary, TOP + ROW * at as f32, most);
+    }
+    let mut height = TOP + ROW * shown as f32 + 16.0;
+    if shown < measured.len() {
+        let more = format!("and {} more", measured.len() - shown);
+        shapes.push(text(LEFT, height, TextAnchor::Start, SOFT, &more));
+        height += 20.0;
+    }
+    Some(VectorScene {
+        title: title.to_owned(),
+        width: WIDTH,
+        height,
+        shapes,
+    })
+}
+
+fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
+    let (Some(metric), Some(s)) = (summary.main, summary.main_statistics()) else {
+        return;
+    };
+    let across = |value: f64| {
+        let share = if most > 0.0 { value / most } else { 0.0 };
+        AXIS + (AXIS_END - AXIS) * share.clamp(0.0, 1.0) as f32
+    };
+    let middle = top + ROW / 2.0;
+    let label = shortened(&format!("{} over {}", summary.part, summary.stack));
+    shapes.push(text(LEFT, middle + 4.0, TextAnchor::Start, INK, &label));
+    shapes.push(line(AXIS, AXIS_END, middle, RULE, 1.0));
+    shapes.push(line(across(s.min), across(s.max), middle, BAR, 1.5));
+    if let Some((low, high)) = s.ci95 {
+        shapes.push(line(across(low), across(high), middle, BAR, 6.0));
+    }
+    shapes.push(SceneShape::Dot {
+        x: across(s.mean),
+        y: middle,
+        radius: 4.5,
+        colour: INK,
+    });
+    let value = format!(
+        "{} {}",
+        words(metric),
+        figure::with_half_width(metric, s.mean, s.half_width().filter(|half| *half > 0.0))
+    );
+    shapes.push(text(
+        AXIS_END + 14.0,
+        middle + 4.0,
+        TextAnchor::Start,
+        INK,
+        value.trim_start(),
+    ));
+}
+
+/// What a figure is of, where its unit does not say it.
+fn words(metric: RunMetric) -> &'static str {
+    match metric {
+        RunMetric::Response => "a call",
+        RunMetric::Connect => "a connection",
+        _ => "",
+    }
+}
+
+fn shortened(label: &str) -> String {
+    if label.chars().count() <= LABEL {
+        return label.to_owned();
+    }
+    label.chars().take(LABEL - 3).chain("...".chars()).collect()
+}
+
+fn line(from: f32, to: f32, y: f32, colour: u32, width: f32) -> SceneShape {
+    SceneShape::Line {
+        points: vec![(from, y), (to, y)],
+        colour,
+        width,
+        dashed: false,
+    }
+}
+
+fn text(x: f32, y: f32, anchor: TextAnchor, colour: u32, text: &str) -> SceneShape {
+    SceneShape::Text {
+        x,
+        y,
+        anchor,
+        colour,
+        text: text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::PictureFormat;
+    use crate::testing::summaries;
+
+    #[test]
+    fn each_row_has_its_figure_and_more_than_fit_are_counted() {
+        let summaries = summaries();
+        let measured = summaries.iter().filter(|s| s.main_statistics().is_some());
+        let measured = measured.count();
+        let picture = results_picture("a run", &summaries).unwrap();
+        let dots = picture.shapes.iter();
+        let dots = dots.filter(|shape| matches!(shape, SceneShape::Dot { .. }));
+        assert_eq!(dots.count(), measured);
+        for format in [PictureFormat::Svg, PictureFormat::Png, PictureFormat::Pdf] {
+            assert!(!picture.encode(format).unwrap().is_empty());
+        }
+        let many = summaries.repeat(1 + ROWS);
+        let svg = results_picture("x", &many)
+            .unwrap()
+            .encode(PictureFormat::Svg);
+        let more = format!("and {} more", measured * (1 + ROWS) - ROWS);
+        assert!(String::from_utf8(svg.unwrap()).unwrap().contains(&more));
+        assert_eq!(results_picture("x", &[]), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! `stackline man --reference`: pages of reference in Markdown, made of the tables that the program itself works by.
+
+use crate::flags::command_line;
+use crate::keywords;
+use crate::spec_commands::{form, yes};
+use clap::{Arg, Command};
+use stackline_analyze::findings::KINDS;
+use stackline_core::catalogue::StackTable;
+use stackline_runner::spec_source;
+use std::fmt::Write as _;
+
+/// Each page: its file's name and its text.
+pub(crate) fn reference_pages() -> [(&'static str, String); 4] {
+    [
+        ("commands.md", commands_page()),
+        ("findings.md", findings_page()),
+        ("keywords.md", keywords_page()),
+        ("stacks.md", stacks_page()),
+    ]
+}
+
+/// A page's head, with how it is made.
+fn head(title: &str, about: &str) -> String {
+    format!("# {title}\n\n{about} `stackline man --reference docs/reference` writes this page.\n")
+}
+
+/// A row of a table; a bar in a cell is no border.
+fn row(cells: &[&str]) -> String {
+    let cells = cells
+        .iter()
+        .map(|cell| cell.replace('|', "\\|").replace('\n', " "));
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn table(names: &[&str]) -> String {
+    let rule: Vec<&str> = names.iter().map(|_| "---").collect();
+    row(names) + &row(&rule)
+}
+
+fn commands_page() -> String {
+    let mut out = head("Commands", "Every command with its flags and examples.");
+    describe("stackline", &command_line(), &mut out);
+    out
+}
+
+fn describe(path: &str, command: &Command, out: &mut String) {
+    let below: Vec<&Command> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set() && below.get_name() != "help")
+        .collect();
+    if below.is_empty() {
+        let about = command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let _ = write!(out, "\n## {path}\n\n{about}.\n\n");
+        let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let rows: String = shown
+            .map(|arg| row(&[&format!("`{}`", spelled(arg)), &explained(arg)]))
+            .collect();
+        if !rows.is_empty() {
+            *out += &(table(&["flag", "what it does"]) + &rows);
+        }
+        let after = command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        if let Some(rest) = after.strip_prefix("Examples:\n") {
+            let examples = rest.split("\n\n").next().unwrap_or_default();
+            let lines = examples
+                .lines()
+                .map(|line| line.strip_prefix("  ").unwrap_or(line));
+            let _ = write!(
+                out,
+                "\n```sh\n{}\n```\n",
+                lines.collect::<Vec<_>>().join("\n")
+            );
+        }
+    }
+    for one in below {
+        describe(&format!("{path} {}", one.get_name()), one, out);
+    }
+}
+
+/// A flag as it is written: `-o, --output <FILE>`, `<RUN>`.
+fn spelled(arg: &Arg) -> String {
+    let values = arg.get_value_names().unwrap_or_default();
+    let takes = arg.get_action().takes_values();
+    let value = if takes {
+        let names: Vec<String> = values.iter().map(|name| format!("<{name}>")).collect();
+        names.join(" ")
+    } else {
+        String::new()
+    };
+    let short = arg.get_short().map(|short| format!("-{short}"));
+    let long = arg.get_long().map(|long| format!("--{long}"));
+    let names: Vec<String> = short.into_iter().chain(long).collect();
+    format!("{} {value}", names.join(", ")).trim().to_owned()
+}
+
+fn explained(arg: &Arg) -> String {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let values: Vec<String> = arg
+        .get_possible_values()
+        .iter()
+        .filter(|value| !value.is_hide_set() && arg.get_action().takes_values())
+        .map(|value| format!("`{}`", value.get_name()))
+        .collect();
+    let defaults: Vec<String> = arg
+        .get_default_values()
+        .iter()
+        .map(|value| format!("`{}`", value.to_string_lossy()))
+        .collect();
+    let mut words = help;
+    if !values.is_empty() {
+        let _ = write!(words, "; one of {}", values.join(", "));
+    }
+    if !defaults.is_empty() && arg.get_action().takes_values() {
+        let _ = write!(words, "; default {}", defaults.join(", "));
+    }
+    words
+}
+
+fn findings_page() -> String {
+    let mut out = head(
+        "Findings",
+        "What `stackline diagnose` can name, and when it does.",
+    );
+    out += "\n";
+    out += &table(&["kind", "means"]);
+    for kind in KINDS {
+        out += &row(&[&format!("`{}`", kind.name), kind.meaning]);
+    }
+    out
+}
+
+fn keywords_page() -> String {
+    let mut out = head("Keywords", "Every event that stackline itself records.");
+    out += "\n";
+    out += &table(&["keyword", "fields", "what happened"]);
+    for entry in keywords::all() {
+        out += &row(&[
+            &format!("`{}`", entry.keyword),
+            &entry.data.join("; "),
+            entry.help,
+        ]);
+    }
+    out
+}
+
+fn stacks_page() -> String {
+    let mut out = head("Stacks", "Every stack of each world, with its options.");
+    for (can, stacks) in spec_source::worlds() {
+        let _ = write!(out, "\n## {} world\n", can.world);
+        for stack in &stacks {
+            describe_stack(stack, &mut out);
+        }
+    }
+    out
+}
+
+fn describe_stack(stack: &StackTable, out: &mut String) {
+    let _ = write!(
+        out,
+        "\n### {}\n\n{}. Data units of {} to {} bytes; reliable: {}; from the initiator only: {}; \
+         one host only: {}; files: {}.\n",
+        stack.name,
+        stack.summary,
+        stack.least_unit,
+        stack.largest_unit,
+        yes(stack.reliable),
+        yes(stack.one_way),
+        yes(stack.one_host),
+        yes(stack.files)
+    );
+    if stack.options.is_empty() {
+        return;
+    }
+    *out += "\n";
+    *out += &table(&["option", "default", "what it does"]);
+    for option in stack.options {
+        let written = format!("`{}`", form(option.name, option.kind));
+        *out += &row(&[&written, option.default, option.help]);
+    }
+}

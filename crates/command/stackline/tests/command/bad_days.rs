@@ -1,0 +1,184 @@
+//! Machines that lack something: without `/proc`, a network, root, room or a home it works, or says in one sentence what is missing.
+
+use crate::support::{Finished, Place, has_program, program, skip};
+use std::fs;
+use std::process::Command;
+
+/// A specification whose figure needs nothing of the machine.
+const FIGURE: &str = "network n { host a, b; link a - b 10 Mbit/s 5 ms; } 2 from a to b rr 32*10 over tcp across n in simulated";
+
+/// A root directory with the program, the libraries that it and a shell need, and nothing else; `None` without `unshare`.
+fn bare_root(place: &Place) -> Option<()> {
+    if !has_program("unshare", "util-linux") {
+        skip("no unshare");
+        return None;
+    }
+    let root = place.path("root");
+    for folder in ["bin", "tmp", "home", "proc", "dev"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    fs::copy(program(), root.join("bin/stackline")).unwrap();
+    fs::copy("/bin/sh", root.join("bin/sh")).unwrap();
+    for program in [program(), "/bin/sh"] {
+        let listed = Command::new("ldd").arg(program).output().unwrap();
+        for word in String::from_utf8(listed.stdout).unwrap().split_whitespace() {
+            if word.starts_with('/') {
+                let to = root.join(word.trim_start_matches('/'));
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(word, to).unwrap();
+            }
+        }
+    }
+    fs::write(root.join("dev/null"), "").unwrap();
+    Some(())
+}
+
+/// The program in that root, without a network, in namespaces of its own; with `/proc` where it is asked for.
+fn within(place: &Place, has_proc: bool, arguments: &[&str]) -> Finished {
+    let proc = if has_proc {
+        "mount -t proc proc root/proc;"
+    } else {
+        ""
+    };
+    let script = format!(
+        "{proc} mount --bind /dev/null root/dev/null; exec chroot root /bin/stackline \"$@\""
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args([
+            "--map-root-user",
+            "--net",
+            "--mount",
+            "--pid",
+            "--fork",
+            "sh",
+            "-c",
+            &script,
+            "stackline",
+        ])
+        .args(arguments)
+        .current_dir(place.path(""));
+    place.finish(&mut command)
+}
+
+#[test]
+fn without_proc_it_reads_texts_and_says_what_the_rest_needs() {
+    let place = Place::new();
+    let Some(()) = bare_root(&place) else { return };
+    for arguments in [
+        &["--version"] as &[&str],
+        &["check", "-e", FIGURE],
+        &["plan", "-e", FIGURE],
+        &["predict", "-e", FIGURE],
+        &["stacks"],
+        &["keywords"],
+        &["help", "all"],
+    ] {
+        within(&place, false, arguments).succeeds();
+    }
+    for arguments in [
+        &["run", "-e", FIGURE] as &[&str],
+        &["watch", "--for", "1s"],
+        &["net", "list"],
+    ] {
+        within(&place, false, arguments)
+            .fails(3, &["/proc is not mounted"])
+            .hints("mount -t proc");
+    }
+}
+
+#[test]
+fn an_empty_root_without_a_network_gives_first_figures() {
+    let place = Place::new();
+    let Some(()) = bare_root(&place) else { return };
+    let simulated = within(&place, true, &["run", "-e", FIGURE]);
+    assert!(
+        simulated.succeeds().out.contains("10.1 ms"),
+        "{}",
+        simulated.out
+    );
+    let emulated = FIGURE.replace("simulated", "emulated");
+    within(&place, true, &["run", "-e", &emulated]).succeeds();
+    within(&place, true, &["run", "-e", "2 rr 32*10 over unix"]).succeeds();
+    // The loopback interface of a new namespace is down.
+    within(&place, true, &["run", "-e", "2 rr 32*10 over tcp"])
+        .fails(3, &["127.0.0.1"])
+        .hints("ip link set lo up");
+    within(&place, true, &["diagnose", "last"]);
+}
+
+/// A directory on a file system of 64 KiB that is full.
+fn with_full_directory(place: &Place, script: &str) -> Finished {
+    let full = place.path("full");
+    fs::create_dir_all(&full).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=64k full full && dd if=/dev/zero of=full/rest bs=1k 2>/dev/null; {script}"
+    );
+    let mut command = Command::new("unshare");
+    let plain = place.command(&[]);
+    command
+        .args([
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+            program(),
+        ])
+        .current_dir(place.path(""))
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+    place.finish(&mut command)
+}
+
+#[test]
+fn full_disks_and_closed_directories_are_named() {
+    if !has_program("unshare", "util-linux") {
+        return skip("no unshare");
+    }
+    let place = Place::new();
+    place.write("spec", FIGURE);
+    with_full_directory(&place, "STACKLINE_RUNS=full/runs exec \"$1\" run spec")
+        .fails(3, &["No space left"])
+        .hints("STACKLINE_RUNS");
+    with_full_directory(&place, "TMPDIR=full exec \"$1\" run --trace spec").succeeds();
+    let mut closed = place.command(&["run", "spec"]);
+    closed.env("STACKLINE_RUNS", "/proc/nowhere");
+    place
+        .finish(&mut closed)
+        .fails(3, &["/proc/nowhere"])
+        .hints("STACKLINE_RUNS");
+    // Nothing of a measurement needs a home.
+    for home in ["", "/proc/nowhere"] {
+        place
+            .finish(
+                place
+                    .command(&["run", "spec"])
+                    .env("HOME", home)
+                    .env_remove("XDG_CONFIG_HOME"),
+            )
+            .succeeds();
+    }
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let place = Place::new();
+    for command in ["stacks", "keywords", "help all", "client c"] {
+        let script = format!("\"$1\" {command} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}");
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", &script, "bash", program()])
+            .current_dir(place.path(""));
+        let finished = place.finish(&mut shell);
+        assert_eq!(
+            (finished.out.trim(), finished.err.as_str()),
+            ("0", ""),
+            "{command}"
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! What commands print in a terminal: lines as wide as it is, colours where it has them, and whole words when it is narrow.
+
+use crate::support::{Finished, Place, has_program, pair, skip};
+use std::process::Command;
+
+/// The command in a terminal of so many columns, with what it printed there.
+fn in_terminal(
+    place: &Place,
+    columns: u32,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Finished {
+    let quoted = |word: &&str| format!("'{}'", word.replace('\'', r"'\''"));
+    let words: Vec<String> = arguments.iter().map(quoted).collect();
+    let plain = place.command(&[]);
+    let mut command = Command::new("script");
+    let line = format!(
+        "stty cols {columns} rows 40; exec '{}' {}",
+        plain.get_program().to_str().unwrap(),
+        words.join(" ")
+    );
+    command
+        .args(["-q", "-e", "-c", &line, "/dev/null"])
+        .current_dir(place.path(""))
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .envs(variables.iter().copied());
+    let mut finished = place.finish(&mut command);
+    finished.out = finished.out.replace('\r', "");
+    finished
+}
+
+/// A place with two traced runs `a` and `b` and a specification with a network, a factor and blocks; `None` without `script`.
+fn place() -> Option<Place> {
+    if !has_program("script", "bsdutils") {
+        skip("no script");
+        return None;
+    }
+    let place = Place::new();
+    let text = format!(
+        "{} 2 from a to b rr 32*50 over tcp, udp across n in simulated; factor delay x 0.1;",
+        pair("")
+    );
+    place.write("spec", text);
+    for name in ["a", "b"] {
+        place
+            .stackline(&["run", "--trace", "--name", name, "spec"])
+            .succeeds();
+    }
+    Some(place)
+}
+
+/// Lines that are wider, but for those of one long word.
+fn wider(text: &str, columns: usize) -> Vec<&str> {
+    let is_word = |line: &str| !line.trim().contains(' ');
+    text.lines()
+        .filter(|line| line.chars().count() > columns && !is_word(line))
+        .collect()
+}
+
+/// Each command that prints for people, with its exit code.
+const PRINTED: &[(i32, &[&str])] = &[
+    (0, &["run", "--name", "c", "spec"]),
+    (0, &["run", "-e", "2 rr 32*100 over tcp, unix"]),
+    (0, &["show", "a"]),
+    (0, &["show", "a", "--notes", "all"]),
+    (0, &["check", "spec"]),
+    (0, &["plan", "spec"]),
+    (0, &["predict", "spec"]),
+    (0, &["factors", "spec", "--replicates", "2"]),
+    (0, &["stacks"]),
+    (0, &["stacks", "tcp"]),
+    (0, &["stacks", "--in", "simulated", "quic"]),
+    (0, &["keywords"]),
+    (0, &["keywords", "TCP_INFO"]),
+    (0, &["compare", "a", "b"]),
+    (0, &["compare", "a"]),
+    (0, &["lifelines", "a"]),
+    (0, &["lifelines", "a", "--by", "server"]),
+    (0, &["diagnose", "a"]),
+    (0, &["report", "a"]),
+    (0, &["export", "a", "--otlp-json", "file"]),
+    (0, &["reproduce"]),
+    (0, &["net", "show", "spec"]),
+    (0, &["net", "list"]),
+    (0, &["help", "language"]),
+    (0, &["help", "all"]),
+    (0, &["papers"]),
+    (0, &["client", "c", "--help"]),
+    (2, &["ncc", "a"]),
+    (2, &["list"]),
+    (
+        2,
+        &[
+            "lifelines",
+            "no-such-run-of-a-name-that-is-quite-long",
+            "--slowest",
+            "3",
+        ],
+    ),
+    (2, &["run", "-e", "10 rr 32*1000 over tpc across nowhere"]),
+];
+
+#[test]
+fn all_output_fits_a_terminal_of_80_columns() {
+    let Some(place) = place() else { return };
+    let mut found = Vec::new();
+    for (code, arguments) in PRINTED {
+        let shown = in_terminal(&place, 80, arguments, &[]);
+        let got = shown.status.code();
+        if got != Some(*code) {
+            found.push(format!("{arguments:?} ended with {got:?}: {}", shown.out));
+        }
+        let wide = wider(&shown.out, 80);
+        found.extend(wide.iter().map(|line| format!("{arguments:?}: {line}")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_terminal_of_20_columns_gets_every_word() {
+    let Some(place) = place() else { return };
+    let words =
+        |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+    for arguments in [
+        &["stacks"] as &[&str],
+        &["keywords"],
+        &["lifelines", "a"],
+        &["reproduce"],
+    ] {
+        let narrow = in_terminal(&place, 20, arguments, &[]);
+        assert_eq!(
+            narrow.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            narrow.out
+        );
+        let piped = place.stackline(arguments);
+        assert_eq!(words(&narrow.out), words(&piped.out), "{arguments:?}");
+        let wide = wider(&narrow.out, 20);
+        assert!(wide.is_empty(), "{arguments:?}: {wide:#?}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let Some(place) = place() else { return };
+    let spec = ["run", "-e", "2 rr 32*10 over tcp, unix"];
+    let coloured = |variables: &[(&str, &str)]| {
+        in_terminal(&place, 80, &spec, variables)
+            .out
+            .contains("\u{1b}[")
+    };
+    assert!(coloured(&[("TERM", "xterm")]));
+    assert!(!coloured(&[("TERM", "xterm"), ("NO_COLOR", "1")]));
+    assert!(!coloured(&[("TERM", "dumb")]));
+    assert!(!place.stackline(&spec).out.contains('\u{1b}'));
+}
