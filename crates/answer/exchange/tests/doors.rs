@@ -347,6 +347,77 @@ fn client_pause() -> Expected {
     }
 }
 
+/// A client that asks whether it may send, and a server that says so late.
+fn late_permission() -> Expected {
+    let mut wire = opened(10);
+    let head = b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
+    wire.bursts(Side::Client, head, 50);
+    wire.now += wire.delay + 800 * MS;
+    wire.bursts(Side::Server, b"HTTP/1.1 100 Continue\r\n\r\n", 10);
+    wire.now += wire.delay + 50;
+    wire.bursts(Side::Client, &[b'z'; 4000], 50);
+    wire.now += wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        takes_ms: Some((790.0, 815.0)),
+        ..of("late 100 Continue", wire, &["server_takes"])
+    }
+}
+
+/// A client that asks whether it may send, has no answer, and sends after a second.
+fn no_permission() -> Expected {
+    let mut wire = opened(10);
+    let head = b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
+    wire.bursts(Side::Client, head, 50);
+    wire.now += 1000 * MS;
+    wire.bursts(Side::Client, &[b'z'; 4000], 50);
+    wire.now += wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        unknown: &[(Door::Server, &["client_pauses"])],
+        takes_ms: Some((950.0, 1010.0)),
+        ..of("no 100 Continue", wire, &["client_pauses"])
+    }
+}
+
+/// A keep-alive connection on which one of many requests waits for a server that collects garbage.
+fn one_of_many() -> Expected {
+    let mut wire = opened(2);
+    for at in 0..20 {
+        let takes = if at == 9 { 800 * MS } else { 2 * MS };
+        wire.asks(&format!("/g/{at}"), takes, SMALL);
+        wire.now += 10 * MS;
+    }
+    wire.closes(Side::Client);
+    Expected {
+        takes_ms: Some((800.0, 845.0)),
+        ..of("one of many", wire, &["server_takes"])
+    }
+}
+
+/// The client shuts its direction down behind its request; the answer comes all the same.
+fn half_closed() -> Expected {
+    let mut wire = opened(10);
+    wire.requests("/h");
+    let fin = Flags {
+        fin: true,
+        ..Flags::default()
+    };
+    let begun = wire.now;
+    wire.says_at(begun - wire.delay + 20, Side::Client, b"", fin);
+    wire.now = begun + 150 * MS;
+    wire.bursts(Side::Server, &answer(3000), 20);
+    wire.says_at(wire.now, Side::Server, b"", fin);
+    Expected {
+        takes_ms: Some((140.0, 155.0)),
+        ..of("half-closed", wire, &["server_takes"])
+    }
+}
+
 fn exchanges() -> Vec<Expected> {
     vec![
         slow_server(),
@@ -368,6 +439,10 @@ fn exchanges() -> Vec<Expected> {
         connection_each(),
         far_once(),
         client_pause(),
+        late_permission(),
+        no_permission(),
+        one_of_many(),
+        half_closed(),
     ]
 }
 

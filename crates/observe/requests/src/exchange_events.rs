@@ -60,11 +60,24 @@ impl std::ops::Add for ServerThreadWork {
     }
 }
 
+/// The processes of an exchange's ends, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeProcesses {
+    /// That of who asks.
+    pub client: Option<u32>,
+    /// That of who answers.
+    pub server: Option<u32>,
+    /// Whether the last program of the trace asks, for which the others are there, or what it has begun.
+    pub is_callers: Option<bool>,
+}
+
 /// What is known of an exchange beside its packets and sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeContext<'k> {
     /// The programs of both ends, client's first.
     pub programs: (&'k str, &'k str),
+    /// Their processes.
+    pub processes: ExchangeProcesses,
     /// What the server did.
     pub work: Option<ServerThreadWork>,
     /// What the thread that read the request did while that lay unread.
@@ -356,6 +369,18 @@ impl ExchangeEventWriter<'_> {
                 &[self.unit.into(), trace, span],
             );
         }
+        if known.processes != ExchangeProcesses::default() {
+            let ExchangeProcesses {
+                client,
+                server,
+                is_callers,
+            } = known.processes;
+            let pids = [client, server].map(|pid| EventValue::from(pid.map(u64::from)));
+            let is_callers = EventValue::from(is_callers.map(i64::from));
+            let [client, server] = pids;
+            let row = [self.unit.into(), client, server, is_callers];
+            emit(host, "REQUEST_PROCESS", at_ns, &row);
+        }
         self.network(host, at_ns, emit);
         self.work(known, host, at_ns, emit);
     }
@@ -413,6 +438,7 @@ impl ExchangeEventWriter<'_> {
             sum(response, |message| message.late_ns),
             sum(request, |message| message.paused_ns),
             sum(response, |message| message.paused_ns),
+            sum(request, |message| message.awaited_ns),
         ];
         if values.iter().any(|value| *value > 0) {
             let mut row = vec![EventValue::from(self.unit)];

@@ -1,11 +1,13 @@
 //! Captures that are read together: packets in the order of time, to events of segments, of connections and of requests.
 
+use super::clock_steps::InterfaceClocks;
 use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
 use super::packet_copies::PacketCopies;
 use super::packet_words::{StreamEndTexts, why_unread};
 use crate::{Error, ImportMistakes, Imported};
 use stackline_core::trace_index::RunFlow;
+use stackline_core::units;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
 use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
 use stackline_dissect::left_out::Bound;
@@ -94,6 +96,7 @@ struct CaptureSource<'r> {
     connections: CaptureConnections,
     accounts: Accounts,
     waiting: VecDeque<(u64, OwnedCapturePacket)>,
+    clocks: InterfaceClocks,
     ended: bool,
     /// Packets that were not read, by why.
     others: Others,
@@ -154,6 +157,7 @@ impl<'r> CaptureEventReader<'r> {
                 connections: CaptureConnections::default(),
                 accounts: Accounts::default(),
                 waiting: VecDeque::new(),
+                clocks: InterfaceClocks::default(),
                 ended: false,
                 others: Others::new(),
                 sees_both: false,
@@ -293,10 +297,18 @@ impl CaptureSource<'_> {
                 from,
                 imported,
                 waiting,
+                clocks,
                 ..
             } = self;
             let step = from.step(|packet| match packet {
                 Ok(packet) => {
+                    if let Some(back_ns) = clocks.take(packet.interface, packet.at_ns) {
+                        imported.mistake(format!(
+                            "packet {} is {} earlier than one before it: the clock of the capture was set back, or files were joined; times across that are not known",
+                            packet.number,
+                            units::format_time(back_ns as f64 / 1e9)
+                        ));
+                    }
                     let host = together.host(at, packet.interface);
                     waiting.push_back((
                         together.plan.reference_ns(host, packet.at_ns),
