@@ -13,6 +13,7 @@ use stackline_analyze::findings::{Finding, find_named_requests};
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, RunFileAccess};
+use stackline_testing::exchange_verdicts::expected_kinds;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,11 +40,11 @@ struct Expected {
     takes_ms: Option<(f64, f64)>,
 }
 
-fn of(name: &'static str, wire: Wire, kinds: &'static [&'static str]) -> Expected {
+fn of(name: &'static str, wire: Wire) -> Expected {
     Expected {
         name,
         wire,
-        kinds,
+        kinds: expected_kinds(name),
         unknown: &[],
         takes_ms: None,
     }
@@ -69,7 +70,7 @@ fn slow_server() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((440.0, 460.0)),
-        ..of("slow server", wire, &["server_takes"])
+        ..of("slow server", wire)
     }
 }
 
@@ -89,11 +90,7 @@ fn slow_reader() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((1900.0, 2050.0)),
-        ..of(
-            "slow client reader",
-            wire,
-            &["request_window", "client_reads_late"],
-        )
+        ..of("slow client reader", wire)
     }
 }
 
@@ -101,7 +98,7 @@ fn distance() -> Expected {
     let mut wire = opened(60);
     (0..6).for_each(|at| wire.asks(&format!("/{at}"), MS, SMALL));
     wire.closes(Side::Client);
-    of("distance", wire, &["chatty_requests"])
+    of("distance", wire)
 }
 
 /// Ten segments of which one is lost, and sent again so much later.
@@ -139,7 +136,7 @@ fn loss(
     wire.closes(Side::Client);
     Expected {
         unknown,
-        ..of(name, wire, &["request_loss"])
+        ..of(name, wire)
     }
 }
 
@@ -157,7 +154,7 @@ fn small_window() -> Expected {
         wire.now = begun + 2 * wire.delay + 120;
     }
     wire.closes(Side::Client);
-    of("small window", wire, &["request_window"])
+    of("small window", wire)
 }
 
 fn nagle() -> Expected {
@@ -181,7 +178,7 @@ fn nagle() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((160.0, 185.0)),
-        ..of("Nagle", wire, &["request_held"])
+        ..of("Nagle", wire)
     }
 }
 
@@ -203,7 +200,7 @@ fn refused() -> Expected {
     wire.says_at(wire.now, Side::Client, b"", syn);
     wire.now += wire.delay + 20;
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("refused", wire, &["unanswered_requests"])
+    of("refused", wire)
 }
 
 fn reset() -> Expected {
@@ -212,7 +209,7 @@ fn reset() -> Expected {
     wire.requests("/b");
     wire.now += 30 * MS;
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("reset", wire, &["server_ends_connection"])
+    of("reset", wire)
 }
 
 fn cut_off() -> Expected {
@@ -224,7 +221,7 @@ fn cut_off() -> Expected {
     wire.bursts(Side::Server, part, 50);
     wire.now += 20 * MS;
     wire.closes(Side::Server);
-    of("cut off", wire, &["unanswered_requests"])
+    of("cut off", wire)
 }
 
 fn errors() -> Expected {
@@ -232,7 +229,7 @@ fn errors() -> Expected {
     let error = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     (0..3).for_each(|at| wire.asks(&format!("/{at}"), MS, if at == 1 { error } else { SMALL }));
     wire.closes(Side::Client);
-    of("5xx", wire, &["failed_requests"])
+    of("5xx", wire)
 }
 
 /// 1 MB at 20 Mbit/s: a segment each 600 us.
@@ -245,7 +242,7 @@ fn upload() -> Expected {
     wire.bursts(Side::Server, SMALL, 10);
     wire.now += wire.delay;
     wire.closes(Side::Client);
-    of("large upload", wire, &["request_rate"])
+    of("large upload", wire)
 }
 
 fn idle_close() -> Expected {
@@ -260,7 +257,7 @@ fn idle_close() -> Expected {
     wire.says_at(wire.now, Side::Server, b"", fin);
     wire.requests("/b");
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("idle close", wire, &["server_ends_connection"])
+    of("idle close", wire)
 }
 
 /// The end of a request is lost and sent again after 250 ms.
@@ -288,7 +285,7 @@ fn lost_request() -> Expected {
     wire.closes(Side::Client);
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
-        ..of("loss of a request's end", wire, &["request_loss"])
+        ..of("loss of a request's end", wire)
     }
 }
 
@@ -304,7 +301,7 @@ fn server_pause() -> Expected {
     wire.closes(Side::Client);
     Expected {
         unknown: &[(Door::Client, &["server_takes"])],
-        ..of("pause within an answer", wire, &["server_takes"])
+        ..of("pause within an answer", wire)
     }
 }
 
@@ -318,7 +315,7 @@ fn connection_each() -> Expected {
     // How long the set-up takes its client is not seen at the server: nothing is alleged there.
     Expected {
         unknown: &[(Door::Server, &["healthy"])],
-        ..of("connection for each", wire, &["connection_per_request"])
+        ..of("connection for each", wire)
     }
 }
 
@@ -326,7 +323,7 @@ fn far_once() -> Expected {
     let mut wire = opened(60);
     wire.asks("/once", MS, SMALL);
     wire.closes(Side::Client);
-    of("far and once", wire, &["healthy"])
+    of("far and once", wire)
 }
 
 fn client_pause() -> Expected {
@@ -343,7 +340,7 @@ fn client_pause() -> Expected {
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
         takes_ms: Some((950.0, 1010.0)),
-        ..of("pause within an upload", wire, &["client_pauses"])
+        ..of("pause within an upload", wire)
     }
 }
 
@@ -362,7 +359,7 @@ fn late_permission() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((790.0, 815.0)),
-        ..of("late 100 Continue", wire, &["server_takes"])
+        ..of("late 100 Continue", wire)
     }
 }
 
@@ -380,7 +377,7 @@ fn no_permission() -> Expected {
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
         takes_ms: Some((950.0, 1010.0)),
-        ..of("no 100 Continue", wire, &["client_pauses"])
+        ..of("no 100 Continue", wire)
     }
 }
 
@@ -395,7 +392,7 @@ fn one_of_many() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((800.0, 845.0)),
-        ..of("one of many", wire, &["server_takes"])
+        ..of("one of many", wire)
     }
 }
 
@@ -414,7 +411,7 @@ fn half_closed() -> Expected {
     wire.says_at(wire.now, Side::Server, b"", fin);
     Expected {
         takes_ms: Some((140.0, 155.0)),
-        ..of("half-closed", wire, &["server_takes"])
+        ..of("half-closed", wire)
     }
 }
 
