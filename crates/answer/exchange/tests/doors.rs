@@ -444,9 +444,12 @@ fn exchanges() -> Vec<Expected> {
 }
 
 /// What is found in captures, and who takes most by the table of requests.
-fn look(captures: &[(&str, &[u8])]) -> (Vec<Finding>, String) {
+fn look(captures: &[(&str, &[u8])], hosts: &[&str]) -> (Vec<Finding>, String) {
     let place = tempfile::tempdir().unwrap();
-    let mut request = ImportRequest::default();
+    let mut request = ImportRequest {
+        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        ..ImportRequest::default()
+    };
     for (name, bytes) in captures {
         let path = place.path().join(name);
         fs::write(&path, bytes).unwrap();
@@ -475,7 +478,7 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
                 Door::Server => &[("server.pcap", &server)],
                 Door::Both => &[("client.pcap", &client), ("server.pcap", &server)],
             };
-            let (found, taker) = look(captures);
+            let (found, taker) = look(captures, &[]);
             let kind = found.first().map_or("nothing", |first| first.kind);
             let said = found.first().map_or("", |first| first.sentence.as_str());
             let mut unknown = one.unknown.iter().filter(|(at, _)| *at == door);
@@ -502,4 +505,19 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_host_is_called_as_its_addresses_are() {
+    let [client, server] = slow_server().wire.captures();
+    let taker = |captures: &[(&str, &[u8])], hosts: &[&str]| look(captures, hosts).1;
+    let of_client: &[(&str, &[u8])] = &[("client.pcap", &client)];
+    assert_eq!(taker(of_client, &[]), "10.9.0.2");
+    for hosts in ["web=10.9.0.2", "web=10.9.0.7,10.9.0.2,fd00::2"] {
+        assert_eq!(taker(of_client, &[hosts]), "web");
+        assert_eq!(taker(&[("server.pcap", &server)], &[hosts]), "web");
+        let both: &[(&str, &[u8])] = &[("client.pcap", &client), ("server.pcap", &server)];
+        assert_eq!(taker(both, &[hosts]), "web");
+    }
+    assert_eq!(taker(of_client, &["web=10.9.0.3"]), "10.9.0.2");
 }

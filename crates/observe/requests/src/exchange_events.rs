@@ -6,6 +6,8 @@ use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::time_account::account_time;
 use stackline_events::EventValue;
 use stackline_events::unit_ids::{self, EventStreamDirection};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Takes an event: host, keyword, moment, data.
 pub type RequestEventSink<'e> = dyn FnMut(&str, &str, u64, &[EventValue<'_>]) + 'e;
@@ -78,6 +80,8 @@ pub struct ExchangeContext<'k> {
     pub programs: (&'k str, &'k str),
     /// Their processes.
     pub processes: ExchangeProcesses,
+    /// What hosts are called that are not watched, where somebody named them.
+    pub elsewhere: Option<&'k HostsElsewhere>,
     /// What the server did.
     pub work: Option<ServerThreadWork>,
     /// What the thread that read the request did while that lay unread.
@@ -94,12 +98,27 @@ pub fn unit_of(exchange: &Exchange) -> i64 {
     unit_ids::unit(exchange.flow & unit_ids::LAST_FLOW, exchange.number)
 }
 
+/// What hosts that are not watched are called, by their addresses.
+pub type HostsElsewhere = BTreeMap<IpAddr, String>;
+
 /// The name of a place: its host, or its address where it is elsewhere.
 #[must_use]
 pub fn place_name(place: &ExchangeEnd, hosts: &[String]) -> String {
-    place
-        .host
-        .and_then(|host| hosts.get(host).cloned())
+    place_name_among(place, hosts, None)
+}
+
+/// The same where hosts elsewhere may have been given names.
+#[must_use]
+pub fn place_name_among(
+    place: &ExchangeEnd,
+    hosts: &[String],
+    elsewhere: Option<&HostsElsewhere>,
+) -> String {
+    let address = place.address.ip().to_canonical();
+    let watched = place.host.and_then(|host| hosts.get(host));
+    watched
+        .or_else(|| elsewhere?.get(&address))
+        .cloned()
         .unwrap_or_else(|| place.address.ip().to_string())
 }
 
@@ -116,8 +135,8 @@ pub fn emit_exchange(
         [EventStreamDirection::There, EventStreamDirection::Back]
     };
     let names = [
-        place_name(&exchange.client, hosts),
-        place_name(&exchange.server, hosts),
+        place_name_among(&exchange.client, hosts, known.elsewhere),
+        place_name_among(&exchange.server, hosts, known.elsewhere),
     ];
     let one = ExchangeEventWriter {
         exchange,

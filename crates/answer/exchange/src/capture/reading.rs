@@ -16,7 +16,7 @@ use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransp
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventTable, EventValue};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
-use stackline_requests::exchange_events;
+use stackline_requests::exchange_events::{self, HostsElsewhere};
 use stackline_requests::{
     Builder, Exchange, OfDatagram, PacketPassage, Secrets, SegmentPassage, Unknown,
 };
@@ -49,6 +49,8 @@ pub struct CaptureReadOptions {
     pub asked: bool,
     /// What TLS is opened with.
     pub secrets: Option<Secrets>,
+    /// What hosts are called whose captures are not here, by their addresses.
+    pub elsewhere: HostsElsewhere,
     /// The first flow that is free for a question after a name, where it is behind [`FIRST_LOOKUP`].
     pub first_lookup: u32,
 }
@@ -183,7 +185,7 @@ impl<'r> CaptureEventReader<'r> {
         let names: Vec<String> = plan.hosts.iter().map(|host| host.name.clone()).collect();
         let together = SharedCaptureState {
             plan,
-            collector: RequestCollector::new(names.clone()),
+            collector: RequestCollector::new(names.clone()).naming(options.elsewhere.clone()),
             names,
             source_of: (0..plan.hosts.len())
                 .map(|host| source_of(host).unwrap_or(0))
@@ -685,7 +687,7 @@ impl SharedCaptureState<'_> {
             self.finished.asked.push(CapturedRequest {
                 unit: exchange_events::unit_of(exchange),
                 answer: (stream, response.from, response.end - response.from),
-                server: exchange_events::place_name(&exchange.server, &self.names),
+                server: self.collector.place_name(&exchange.server),
                 name: exchange.name.whole().to_owned(),
                 status: exchange.status.kept().to_owned(),
                 at_ns: (own(from), own(to)),
