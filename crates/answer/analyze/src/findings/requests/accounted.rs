@@ -74,7 +74,9 @@ pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
         };
         let mut parts: BTreeMap<AccountedCause, i64> = BTreeMap::new();
         accounts.list_parts(request, times, &mut |part| {
-            *parts.entry(describe_cause(part.cause, part.place)).or_default() += part.ns;
+            *parts
+                .entry(describe_cause(part.cause, part.place))
+                .or_default() += part.ns;
         });
         parts.retain(|_, ns| *ns > 0);
         found.push(AccountedRequest {

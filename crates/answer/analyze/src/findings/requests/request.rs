@@ -47,6 +47,8 @@ pub(crate) struct TracedRequest {
     pub(crate) server: String,
     pub(crate) programs: (String, String),
     pub(crate) bytes: (i64, i64),
+    /// Whole parts of an answer that is a stream: events, messages of gRPC.
+    pub(crate) parts: i64,
     pub(crate) parent: Option<i64>,
     pub(crate) unknown: Option<String>,
     pub(crate) end_ns: u64,
@@ -186,8 +188,8 @@ impl TracedRequest {
 
     /// Whether the answer says that it failed, or that a login or the set-up of security did.
     pub(crate) fn has_failed(&self) -> bool {
-        let is_set_up = !self.is_unopened
-            && SET_UPS.iter().any(|words| self.name.starts_with(words));
+        let is_set_up =
+            !self.is_unopened && SET_UPS.iter().any(|words| self.name.starts_with(words));
         (self.is_call || is_set_up) && is_failure_status(&self.protocol, &self.status)
     }
 
@@ -203,6 +205,12 @@ impl TracedRequest {
     /// Whether programs made it that are beside the one that the trace is about.
     pub(crate) fn is_background(&self) -> bool {
         self.is_callers == Some(false)
+    }
+
+    /// Whether its answer is a stream in parts, in most of whose time nothing was to be sent: it lasts as long as somebody listens.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        let whole = self.times.map_or(0, |times| times.total);
+        self.parts > 1 && self.network.paused_back_ns > whole / 2
     }
 
     /// When it began, ns.
@@ -310,6 +318,7 @@ fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
             number("request_bytes").unwrap_or(0),
             number("response_bytes").unwrap_or(0),
         ),
+        parts: number("parts").unwrap_or(0),
         unknown: log.text(row, "unknown").map(str::to_owned),
         end_ns: log.at(row),
         ..TracedRequest::default()

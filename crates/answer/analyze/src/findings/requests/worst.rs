@@ -39,9 +39,12 @@ impl Worst<'_> {
 
     /// What it takes in words: `12 % of the time, 3.40 ms each`.
     pub(crate) fn time_in_words(&self) -> String {
-        let few = self.cost.of_few().map_or_else(String::new, |(requests, each)| {
-            format!("; {requests} of them {}", format_ns(each))
-        });
+        let few = self
+            .cost
+            .of_few()
+            .map_or_else(String::new, |(requests, each)| {
+                format!("; {requests} of them {}", format_ns(each))
+            });
         format!(
             "{} of the time, {} each{few}",
             percent(self.share),
