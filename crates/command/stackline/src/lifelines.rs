@@ -61,7 +61,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
     let mut notes = notes(&run, index.as_ref(), &made);
     notes.extend(left_out);
-    let requests = requests(flags, index.as_ref(), &made)?;
+    let requests = requests(flags, index.as_ref(), &made);
     let shown = Shown {
         lifelines: &made,
         statistics: &statistics,
@@ -99,13 +99,12 @@ fn requests(
     flags: &flags::LifelinesFlags,
     index: Option<&Index>,
     made: &Lifelines,
-) -> Result<Option<AccountedTimes>> {
+) -> Option<AccountedTimes> {
     // Flows of programs that are not ours ask a service.
     let has_requests = |index: &Index| index.flows.iter().any(|flow| !flow.service.is_empty());
-    if !index.is_some_and(has_requests) {
-        return Ok(None);
-    }
-    let loaded = LoadedRun::open(&flags.run, flags.most_events)?;
+    index.filter(|index| has_requests(index))?;
+    // What of it cannot be read was said already.
+    let loaded = LoadedRun::open(&flags.run, flags.most_events).ok()?;
     let all = account_requests(&loaded.input());
     let is_chosen = !flags.took.filter().is_any();
     let shown: BTreeSet<i64> = made
@@ -116,7 +115,7 @@ fn requests(
     let of_lines = all
         .iter()
         .filter(|request| !is_chosen || shown.contains(&request.unit));
-    Ok(spread_requests(of_lines))
+    spread_requests(of_lines)
 }
 
 /// The connections of captures that were imported.

@@ -95,8 +95,8 @@ impl CapturePlan {
     #[must_use]
     pub fn naming(mut self, named: &HostsElsewhere, surveys: &[Survey]) -> Self {
         for host in 0..self.hosts.len() {
-            let own = self.hosts[host].addresses.iter();
-            let Some(name) = own.filter_map(|address| named.get(address)).next().cloned() else {
+            let mut own = self.hosts[host].addresses.iter();
+            let Some(name) = own.find_map(|address| named.get(address)).cloned() else {
                 continue;
             };
             let all = named.iter().filter(|(_, of)| **of == name);

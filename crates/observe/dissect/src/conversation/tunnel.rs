@@ -157,7 +157,7 @@ mod tests {
         for piece in [1, 3, 50] {
             assert_eq!(lines_cut(&mut new(), &whole, piece), lines);
         }
-        let protocol = dissector.protocol_of(super::super::ExchangeKind::Call, 1);
+        let protocol = dissector.protocol_of(ExchangeKind::Call, 1);
         let named = |line: &String| line.contains(" is ");
         (lines.into_iter().filter(named).collect(), protocol)
     }

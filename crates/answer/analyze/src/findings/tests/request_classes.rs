@@ -8,7 +8,8 @@ const SLOW_MS: i64 = 400;
 /// A long answer of a slow disk: how long its server's thread waited for what while the answer left, and for the network.
 fn long_answer(waits: &[(usize, i64)], socket_ms: i64) -> Planted {
     const SOCKET: usize = 7;
-    let waits = waits.iter().chain(&[(SOCKET, socket_ms)]);
+    let network = [(SOCKET, socket_ms)];
+    let waits = waits.iter().chain(&network);
     Planted {
         bytes: (100, 5_000_000),
         work: waits.map(|(field, ms)| (*field, ms * MS as i64)).collect(),
@@ -132,12 +133,12 @@ fn what_was_not_captured_has_not_failed() {
     let given = |unknown| {
         let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
         requests[3].unknown = Some(unknown);
-        let events = super::requests::table(&requests);
+        let events = requests::table(&requests);
         let given = Given {
             events,
-            ..super::request_account::nothing()
+            ..request_account::nothing()
         };
-        crate::findings::find_named_requests(&given.input())[0].failed
+        find_named_requests(&given.input())[0].failed
     };
     for unknown in [
         "bytes of it were not captured",

@@ -100,7 +100,7 @@ proptest! {
             "lookup", "connect", "handshake", "client", "hold", "there", "unread", "work", "sending", "back", "client_unread",
         ];
         let ns = |fields: &[(usize, i64)]| fields.iter().map(|(at, ms)| (*at, ms * MS as i64)).collect::<Vec<_>>();
-        let mut known = std::collections::BTreeMap::new();
+        let mut known = BTreeMap::new();
         parts.iter().for_each(|(at, ms)| { known.insert(*at, *ms); });
         let parts: Vec<_> = known.into_iter().map(|(at, ms)| (PARTS[at], ms)).collect();
         let one = Planted {
