@@ -5,10 +5,12 @@ use crate::exchange::ExchangeKind;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::time_account::account_time;
 use stackline_events::catalogue::rows::{
-    NetSeen, RequestNetwork, RequestSeen, RequestTime, RequestTrace, RequestWork,
+    NetSeen, RequestNetwork, RequestProcess, RequestSeen, RequestTime, RequestTrace, RequestWork,
 };
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventEmitter, EventValue};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Takes an event: host, keyword, moment, data.
 pub type RequestEventSink<'e> = EventEmitter<'e>;
@@ -63,11 +65,26 @@ impl std::ops::Add for ServerThreadWork {
     }
 }
 
+/// The processes of an exchange's ends, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeProcesses {
+    /// That of who asks.
+    pub client: Option<u32>,
+    /// That of who answers.
+    pub server: Option<u32>,
+    /// Whether the last program of the trace asks, for which the others are there, or what it has begun.
+    pub is_callers: Option<bool>,
+}
+
 /// What is known of an exchange beside its packets and sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeContext<'k> {
     /// The programs of both ends, client's first.
     pub programs: (&'k str, &'k str),
+    /// Their processes.
+    pub processes: ExchangeProcesses,
+    /// What hosts are called that are not watched, where somebody named them.
+    pub elsewhere: Option<&'k HostsElsewhere>,
     /// What the server did.
     pub work: Option<ServerThreadWork>,
     /// What the thread that read the request did while that lay unread.
@@ -84,12 +101,27 @@ pub fn unit_of(exchange: &Exchange) -> i64 {
     unit_ids::unit(exchange.flow & unit_ids::LAST_FLOW, exchange.number)
 }
 
+/// What hosts that are not watched are called, by their addresses.
+pub type HostsElsewhere = BTreeMap<IpAddr, String>;
+
 /// The name of a place: its host, or its address where it is elsewhere.
 #[must_use]
 pub fn place_name(place: &ExchangeEnd, hosts: &[String]) -> String {
-    place
-        .host
-        .and_then(|host| hosts.get(host).cloned())
+    place_name_among(place, hosts, None)
+}
+
+/// The same where hosts elsewhere may have been given names.
+#[must_use]
+pub fn place_name_among(
+    place: &ExchangeEnd,
+    hosts: &[String],
+    elsewhere: Option<&HostsElsewhere>,
+) -> String {
+    let address = place.address.ip().to_canonical();
+    let watched = place.host.and_then(|host| hosts.get(host));
+    watched
+        .or_else(|| elsewhere?.get(&address))
+        .cloned()
         .unwrap_or_else(|| place.address.ip().to_string())
 }
 
@@ -106,8 +138,8 @@ pub fn emit_exchange(
         [EventStreamDirection::There, EventStreamDirection::Back]
     };
     let names = [
-        place_name(&exchange.client, hosts),
-        place_name(&exchange.server, hosts),
+        place_name_among(&exchange.client, hosts, known.elsewhere),
+        place_name_among(&exchange.server, hosts, known.elsewhere),
     ];
     let one = ExchangeEventWriter {
         exchange,
@@ -381,6 +413,20 @@ impl ExchangeEventWriter<'_> {
             }
             .emit_on(host, at_ns, emit);
         }
+        if known.processes != ExchangeProcesses::default() {
+            let ExchangeProcesses {
+                client,
+                server,
+                is_callers,
+            } = known.processes;
+            RequestProcess {
+                unit: self.unit.into(),
+                client_pid: client.map(u64::from).into(),
+                server_pid: server.map(u64::from).into(),
+                is_callers: is_callers.map(i64::from).into(),
+            }
+            .emit_on(host, at_ns, emit);
+        }
         self.network(host, at_ns, emit);
         self.work(known, host, at_ns, emit);
     }
@@ -442,6 +488,7 @@ impl ExchangeEventWriter<'_> {
             late_back_ns: sum(response, |message| message.late_ns),
             paused_there_ns: sum(request, |message| message.paused_ns),
             paused_back_ns: sum(response, |message| message.paused_ns),
+            awaited_there_ns: sum(request, |message| message.awaited_ns),
         };
         if data.values()[1..]
             .iter()

@@ -57,6 +57,7 @@ mod ssh;
 mod terminal;
 mod together;
 mod trace;
+mod trace_doors;
 mod trace_network;
 mod trace_ptrace;
 mod traces;

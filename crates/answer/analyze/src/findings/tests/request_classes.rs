@@ -1,0 +1,277 @@
+//! Classes of situations in which a cause was missed or the wrong one named, three cases each: by evidence that decides, and without it.
+
+use super::requests::{Planted, found, ten};
+use super::*;
+
+const SLOW_MS: i64 = 400;
+
+/// A long answer of a slow disk: how long its server's thread waited for what while the answer left, and for the network.
+fn long_answer(waits: &[(usize, i64)], socket_ms: i64) -> Planted {
+    const SOCKET: usize = 7;
+    let network = [(SOCKET, socket_ms)];
+    let waits = waits.iter().chain(&network);
+    Planted {
+        bytes: (100, 5_000_000),
+        work: waits.map(|(field, ms)| (*field, ms * MS as i64)).collect(),
+        ..Planted::of(
+            0,
+            &[("there", 1), ("work", 1), ("sending", SLOW_MS), ("back", 1)],
+        )
+    }
+}
+
+#[test]
+fn what_a_disk_holds_up_within_an_answer_is_the_disks() {
+    const DISK: usize = 5;
+    const SLEEP: usize = 6;
+    let first = |one: &Planted| {
+        let found = found(&ten(one));
+        (found[0].kind, found[0].share)
+    };
+    let (kind, share) = first(&long_answer(&[(DISK, 380)], 0));
+    assert_eq!(kind, "server_disk");
+    assert!((share - 380.0 / 403.0).abs() < 0.01, "{share}");
+    // The same within one host, where nothing is on its way.
+    let within = Planted {
+        server: "a",
+        ..long_answer(&[(DISK, 380)], 0)
+    };
+    assert_eq!(first(&within).0, "server_disk");
+    // A timer that is waited for between parts is no disk.
+    assert_eq!(first(&long_answer(&[(SLEEP, 380)], 0)).0, "server_sleeps");
+    // Where the thread waited for the network as long, a quicker disk would have changed nothing.
+    assert_eq!(first(&long_answer(&[(DISK, 150)], 250)).0, "request_rate");
+    // Nor is it the disk where that was read before the answer began.
+    let before = Planted {
+        parts: vec![
+            ("there", 1),
+            ("work", 40),
+            ("sending", SLOW_MS),
+            ("back", 1),
+        ],
+        ..long_answer(&[(DISK, 40)], 0)
+    };
+    assert_eq!(first(&before).0, "request_rate");
+}
+
+/// Calls of 20 ms of the program that the trace is about, beside long transfers of another one.
+fn beside(callers: Option<bool>, others: Option<bool>) -> Vec<Planted> {
+    let call = Planted {
+        is_callers: callers,
+        is_apart: true,
+        ..Planted::of(0, &[("there", 1), ("work", 20), ("back", 1)])
+    };
+    let transfer = Planted {
+        client: "x",
+        server: "y",
+        bytes: (100, 50_000_000),
+        is_callers: others,
+        is_apart: true,
+        ..Planted::of(0, &[("there", 1), ("sending", 4000), ("back", 1)])
+    };
+    ten(&call).into_iter().chain(ten(&transfer)).collect()
+}
+
+#[test]
+fn what_runs_beside_the_traced_program_ranks_behind_it() {
+    let all = found(&beside(Some(true), Some(false)));
+    assert_eq!(all[0].kind, "server_takes");
+    assert!(all[0].sentence.starts_with("httpd on b "), "{all:?}");
+    assert!(
+        (all[0].share - 20.0 / 22.0).abs() < 0.01,
+        "{}",
+        all[0].share
+    );
+    assert!(
+        all[0].evidence[0]
+            .what
+            .ends_with("10 of programs beside do not count"),
+        "{all:?}"
+    );
+    assert!(all.iter().all(|one| one.kind != "request_rate"), "{all:?}");
+}
+
+#[test]
+fn without_a_caller_all_requests_count() {
+    // Programs that were joined are all alike, and a last program that asks nothing is none.
+    for (callers, others) in [
+        (None, None),
+        (Some(false), Some(false)),
+        (None, Some(false)),
+    ] {
+        let all = found(&beside(callers, others));
+        assert_eq!(all[0].kind, "request_rate", "{callers:?} {others:?}");
+    }
+}
+
+#[test]
+fn failures_beside_the_traced_program_are_said_all_the_same() {
+    let mut requests = beside(Some(true), Some(false));
+    requests[15].status = "503";
+    let all = found(&requests);
+    assert_eq!(all[0].kind, "failed_requests", "{all:?}");
+}
+
+#[test]
+fn few_that_have_most_of_it_are_said_beside_the_mean() {
+    let mut requests = ten(&Planted::of(0, &[("there", 1), ("work", 5), ("back", 1)]));
+    requests.extend(requests.clone().into_iter().map(|one| Planted {
+        end_ms: one.end_ms + 5000,
+        ..one
+    }));
+    requests[7].parts = vec![("there", 1), ("work", 800), ("back", 1)];
+    let all = found(&requests);
+    assert_eq!(all[0].kind, "server_takes");
+    assert!(all[0].sentence.contains("; 1 of them 800 ms"), "{all:?}");
+    // Where all are alike nothing is said.
+    requests[7].parts = vec![("there", 1), ("work", 6), ("back", 1)];
+    assert!(!found(&requests)[0].sentence.contains("of them"));
+}
+
+#[test]
+fn what_was_not_captured_has_not_failed() {
+    let given = |unknown| {
+        let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
+        requests[3].unknown = Some(unknown);
+        let events = requests::table(&requests);
+        let given = Given {
+            events,
+            ..request_account::nothing()
+        };
+        find_named_requests(&given.input())[0].failed
+    };
+    for unknown in [
+        "bytes of it were not captured",
+        "it was under way when the trace ended",
+    ] {
+        assert_eq!(given(unknown), 0, "{unknown}");
+    }
+    for unknown in [
+        "nothing answered it",
+        "the server reset its connection",
+        "its answer was cut off",
+    ] {
+        assert_eq!(given(unknown), 1, "{unknown}");
+    }
+}
+
+#[test]
+fn windows_of_an_answer_are_no_time_of_the_server() {
+    // Ten segments leave, the others a round trip later; then as many again.
+    for (bytes, sending) in [(30_000, 20), (45_000, 40), (60_000, 40)] {
+        let one = Planted {
+            bytes: (100, bytes),
+            ..Planted::of(0, &[("there", 10), ("sending", sending), ("back", 10)])
+        };
+        let all = found(&ten(&one)[..3]);
+        assert!(
+            all.iter().all(|one| !one.kind.starts_with("server_")),
+            "{bytes}: {all:?}"
+        );
+    }
+    // What it had not written yet is its own.
+    let paused = Planted {
+        bytes: (100, 30_000),
+        network: vec![(12, 40 * MS as i64)],
+        ..Planted::of(0, &[("there", 1), ("sending", 41), ("back", 1)])
+    };
+    assert_eq!(found(&ten(&paused))[0].kind, "server_takes");
+}
+
+#[test]
+fn questions_after_a_name_count_once_with_whom_waits_for_them() {
+    let asks = |more: &[Planted]| {
+        let one = Planted::of(1400, &[("lookup", 360), ("there", 5), ("back", 5)]);
+        let all = found(&[&[one][..], more].concat());
+        let takes = all[0].takes.unwrap();
+        (
+            all[0].kind,
+            (takes.total_s * 1e3).round(),
+            (takes.of_s * 1e3).round(),
+        )
+    };
+    let dns = |end_ms| Planted {
+        protocol: "DNS",
+        server: "dns",
+        is_apart: true,
+        ..Planted::of(end_ms, &[("there", 60), ("back", 60)])
+    };
+    assert_eq!(asks(&[]), ("slow_lookup", 360.0, 370.0));
+    // Three questions, of which two have no name.
+    let within = [dns(1150), dns(1270), dns(1390)];
+    assert_eq!(asks(&within), ("slow_lookup", 360.0, 370.0));
+    // One that nobody waits for is a request of its own.
+    assert_eq!(asks(&[dns(3000)]).2, 490.0);
+}
+
+#[test]
+fn short_waits_that_are_most_of_the_time_are_seen() {
+    const DISK: usize = 5;
+    let with = |disk_us: i64| {
+        found(&ten(&Planted {
+            work: vec![(DISK, disk_us * 1000)],
+            ..Planted::of(0, &[("there", 0), ("work", 1), ("back", 0)])
+        }))
+    };
+    let kinds = |disk_us| with(disk_us).iter().map(|one| one.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(730)[0], "server_disk");
+    assert_eq!(kinds(250)[0], "server_disk");
+    // A few of them are not worth a word.
+    assert!(!kinds(50).contains(&"server_disk"));
+}
+
+#[test]
+fn what_most_of_a_cause_is_of_is_named_and_mixed_requests_are_not() {
+    let of = |name: &'static str, work| Planted {
+        name,
+        ..Planted::of(0, &[("there", 1), ("work", work), ("back", 1)])
+    };
+    let sentence = |one: Planted, other: Planted| {
+        let others = ten(&other).into_iter().map(|one| Planted {
+            end_ms: one.end_ms + 20_000,
+            ..one
+        });
+        let all: Vec<Planted> = ten(&one).into_iter().chain(others).collect();
+        found(&all)[0].sentence.clone()
+    };
+    assert!(sentence(of("GET /report", 90), of("GET /", 2)).contains(" for GET /report: "));
+    assert!(
+        sentence(of("GET /item/7", 90), of("GET /item/9", 90)).contains(" for GET /item/:id: ")
+    );
+    assert!(!sentence(of("GET /report", 90), of("GET /sum", 80)).contains(" for GET"));
+}
+
+#[test]
+fn a_stream_of_events_is_no_slow_answer() {
+    let stream = |parts, paused_ms: i64| Planted {
+        stream_parts: parts,
+        bytes: (100, 5_000_000),
+        network: vec![(12, paused_ms * MS as i64)],
+        ..Planted::of(30_000, &[("there", 10), ("sending", 20_000), ("back", 10)])
+    };
+    let call = Planted::of(40_000, &[("there", 10), ("work", 30), ("back", 10)]);
+    let kinds = |one: Planted| {
+        let all = found(&[one, call.clone()]);
+        (all[0].kind, all[0].takes.unwrap().of_s.round() as i64)
+    };
+    assert_eq!(kinds(stream(20, 19_900)), ("server_takes", 0));
+    // An answer in one piece is waited for, and so is a stream that is sent without a rest.
+    assert_eq!(kinds(stream(0, 19_900)), ("server_takes", 20));
+    assert_eq!(kinds(stream(20, 100)).1, 20);
+}
+
+#[test]
+fn a_long_answer_seen_at_its_client_alone_is_limited_by_a_rate() {
+    let download = |bytes, back| Planted {
+        bytes: (100, bytes),
+        ..Planted::of(9_000, &[("work", 4), ("back", back)])
+    };
+    let (kind, takes) = {
+        let all = found(&[download(3_000_000, 5_000)]);
+        (all[0].kind, all[0].takes)
+    };
+    assert_eq!(kind, "request_rate");
+    // But half of a round trip of 2 ms.
+    assert!((takes.unwrap().total_s - 4.999).abs() < 1e-6, "{takes:?}");
+    assert_ne!(found(&[download(3_000, 50)])[0].kind, "request_rate");
+}
