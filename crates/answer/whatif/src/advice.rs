@@ -15,6 +15,12 @@ use std::collections::BTreeMap;
 
 /// Pairs of runs, so that losses do not decide.
 const RUNS: u64 = 5;
+/// Pairs where runs differ among themselves by more than `SPREAD` and all that may be tried fits the budget.
+const RUNS_OF_CHANCE: u64 = 25;
+/// The slowest run by the fastest, above which chance decides too much in few runs.
+const SPREAD: f64 = 1.1;
+/// Changes that are tried of one measurement, at most, as a rule.
+const TRIALS: u64 = 10;
 /// What helps by less is no advice.
 const HELPS: f64 = 1.03;
 /// What helps by so much was the limit.
@@ -54,12 +60,11 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
         let named = |finding: &Finding| {
             let is_alike = are_alike(finding.kind, suspect.finding.kind);
             let same = finding.measurement == suspect.finding.measurement;
-            is_alike
-                && same
-                && suspect
-                    .places
-                    .iter()
-                    .any(|place| finding.sentence.contains(place))
+            let is_placed = suspect
+                .places
+                .iter()
+                .any(|place| finding.sentence.contains(place));
+            is_alike && same && (is_placed || advise_the_same(finding, &suspect.finding))
         };
         let Some(at) = suspect
             .finding
@@ -103,6 +108,18 @@ fn are_alike(kind: &str, other: &str) -> bool {
     kind == other || (OF_A_QUEUE.contains(&kind) && OF_A_QUEUE.contains(&other))
 }
 
+/// Whether two findings advise one change.
+fn advise_the_same(finding: &Finding, other: &Finding) -> bool {
+    let mut changes = other
+        .tries
+        .iter()
+        .filter_map(|advice| advice.change.as_ref());
+    changes.any(|change| {
+        let mut tries = finding.tries.iter();
+        tries.any(|advice| advice.change.as_ref() == Some(change))
+    })
+}
+
 /// What is tried, and how much of it.
 struct AdviceTrial<'p> {
     plan: &'p Plan,
@@ -122,10 +139,23 @@ struct Runs {
     lost_calls: u64,
 }
 
+impl Runs {
+    /// Whether runs of the same text took very different times.
+    fn is_spread(&self) -> bool {
+        let (least, greatest) = self
+            .elapsed_s
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(a, b), value| {
+                (a.min(*value), b.max(*value))
+            });
+        greatest > least * SPREAD
+    }
+}
+
 impl AdviceTrial<'_> {
-    fn runs(&self, plan: &Plan, at: usize) -> Option<Runs> {
+    fn runs(&self, plan: &Plan, at: usize, seeds: u64) -> Option<Runs> {
         let plan = single_group_plan(plan, at);
-        let records = simulate_records(&plan, RUNS, &self.budget).ok()?;
+        let records = simulate_records(&plan, seeds, &self.budget).ok()?;
         let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
         let is_measured = |part: usize| {
             plan.measurements
@@ -180,7 +210,7 @@ impl AdviceTrial<'_> {
             .across
             .as_ref()
             .filter(|_| measurement.world != World::Live)?;
-        let now = self.runs(self.plan, at)?;
+        let now = self.enough_runs(at)?;
         let together = measurement.composer == Composer::Total;
         let of_this =
             |summary: &&Summary| summary.measurement == at && is_compared(summary, together);
@@ -198,21 +228,43 @@ impl AdviceTrial<'_> {
         pairs.all(|pair| near(pair) == Some(true)).then_some(now)
     }
 
+    /// The measurement as it was, often enough that what chance does to a run weighs little, if the budget has room for as many runs
+    /// of each change.
+    fn enough_runs(&self, at: usize) -> Option<Runs> {
+        let before = self.budget.left();
+        let few = self.runs(self.plan, at, RUNS)?;
+        let each = (before - self.budget.left()) / RUNS;
+        let has_room = each * RUNS_OF_CHANCE * TRIALS <= self.budget.left();
+        if few.is_spread() && has_room {
+            return self.runs(self.plan, at, RUNS_OF_CHANCE);
+        }
+        Some(few)
+    }
+
     fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
-        let then = self.runs(&change.applied(self.plan, at)?, at)?;
+        let seeds = now.elapsed_s.len();
+        let then = self.runs(&change.applied(self.plan, at)?, at, seeds as u64)?;
         let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
-        let mut gains: Vec<f64> = (0..RUNS as usize)
+        let mut gains: Vec<f64> = (0..seeds)
             .filter_map(|run| gain_of(metric, &pairs, run))
             .collect();
         gains.sort_unstable_by(f64::total_cmp);
-        let (least, greatest) = (*gains.first()?, *gains.last()?);
-        let times_as_fast = [gains[gains.len() / 2], least, greatest];
+        // Of many pairs, nine of ten.
+        let rare = gains.len() / 20;
+        let (least, greatest) = (*gains.get(rare)?, *gains.iter().nth_back(rare)?);
+        let before = mean_of_parts(pairs.iter().map(|(now, _)| *now))?;
+        let after = mean_of_parts(pairs.iter().map(|(_, then)| *then))?;
+        let gain = if is_rate(metric) {
+            after / before
+        } else {
+            before / after
+        };
         Some(ExpectedEffect {
             metric,
             parts: now.parts.len(),
-            now: mean_of_medians(pairs.iter().map(|(now, _)| *now))?,
-            then: mean_of_medians(pairs.iter().map(|(_, then)| *then))?,
-            times_as_fast,
+            now: before,
+            then: after,
+            times_as_fast: [gain, least, greatest],
             runs: gains.len(),
         })
     }
@@ -298,6 +350,11 @@ fn gain(advice: &Advice) -> Option<f64> {
     advice.expected.map(|expected| expected.times_as_fast[0])
 }
 
+/// Whether more of it is better.
+fn is_rate(metric: Gauge) -> bool {
+    matches!(metric, Gauge::Throughput | Gauge::Calls)
+}
+
 /// Values of runs, before and after.
 type ValuePair<'r> = (&'r [f64], &'r [f64]);
 
@@ -305,7 +362,7 @@ type ValuePair<'r> = (&'r [f64], &'r [f64]);
 fn gain_of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<f64> {
     let of = |(now, then): &ValuePair<'_>| {
         let (now, then) = (now.get(run)?, then.get(run)?);
-        let gain = if matches!(metric, Gauge::Throughput | Gauge::Calls) {
+        let gain = if is_rate(metric) {
             then / now
         } else {
             now / then
@@ -352,14 +409,15 @@ fn compared<'r>(
     Some((gauge, both.collect()))
 }
 
-/// The geometric mean of the medians of several parts, as gains over them are.
-fn mean_of_medians<'r>(parts: impl Iterator<Item = &'r [f64]>) -> Option<f64> {
-    let medians: Vec<f64> = parts.map(median).collect::<Option<_>>()?;
-    if let [one] = medians[..] {
-        return Some(one);
+/// The mean over runs, as tables have it; of several parts the geometric mean of theirs, as gains over them are.
+fn mean_of_parts<'r>(parts: impl Iterator<Item = &'r [f64]>) -> Option<f64> {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let means: Vec<f64> = parts.map(mean).collect();
+    if let [one] = means[..] {
+        return Some(one).filter(|mean| mean.is_finite());
     }
-    let sum: f64 = medians.iter().map(|median| median.ln()).sum();
-    Some((sum / medians.len().max(1) as f64).exp()).filter(|mean| mean.is_finite())
+    let sum: f64 = means.iter().map(|mean| mean.ln()).sum();
+    Some((sum / means.len().max(1) as f64).exp()).filter(|mean| mean.is_finite())
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -69,7 +69,7 @@ impl Place {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(median_gain)
+                .filter_map(mean_gain)
                 .collect(),
         };
         let findings = json["findings"]
@@ -132,7 +132,7 @@ impl Place {
     }
 }
 
-fn median_gain(expected: &Value) -> Option<f64> {
+fn mean_gain(expected: &Value) -> Option<f64> {
     expected["times_as_fast"][0].as_f64()
 }
 
