@@ -6,7 +6,7 @@
 use crate::compare::ComparisonVerdict;
 use crate::findings::NamedRequests;
 use crate::lifelines::{Lifeline, LifelinePoint, Lifelines};
-use crate::names::segment_name;
+use crate::names::{SENDS_AGAIN, segment_name};
 use crate::segments::{SegmentTimes, lifeline_duration_ns, stretches};
 use serde::Serialize;
 
@@ -118,12 +118,16 @@ struct NamedSegment {
     from: LifelinePoint,
     to: LifelinePoint,
     connections: bool,
+    waits: bool,
     median: Option<Median>,
 }
 
 impl NamedSegment {
     fn beside(&self, compared: SegmentComparison) -> SegmentComparison {
-        let name = segment_name(&self.from, &self.to);
+        let name = match self.waits {
+            true => SENDS_AGAIN.to_owned(),
+            false => segment_name(&self.from, &self.to),
+        };
         let (from, to) = (Some(self.from.clone()), Some(self.to.clone()));
         SegmentComparison {
             name,
@@ -140,12 +144,20 @@ fn is_same(one: &NamedSegment, other: &NamedSegment, with_hosts: bool) -> bool {
         true => a == b,
         false => a.keyword == b.keyword,
     };
-    one.connections == other.connections && same(&one.from, &other.from) && same(&one.to, &other.to)
+    let is_alike = one.connections == other.connections && one.waits == other.waits;
+    is_alike && same(&one.from, &other.from) && same(&one.to, &other.to)
 }
 
 fn named(lifelines: &Lifelines) -> Vec<NamedSegment> {
     let mut all: Vec<SegmentTimes> = stretches(lifelines, |_| true, |_| true);
-    all.sort_by_key(|stretch| (stretch.connections, stretch.from, stretch.to));
+    all.sort_by_key(|stretch| {
+        (
+            stretch.connections,
+            stretch.from,
+            stretch.to,
+            !stretch.waits,
+        )
+    });
     let point = |at: u32| lifelines.points[at as usize].clone();
     let name = |stretch: SegmentTimes| {
         let (from, to, connections) = (point(stretch.from), point(stretch.to), stretch.connections);
@@ -153,6 +165,7 @@ fn named(lifelines: &Lifelines) -> Vec<NamedSegment> {
             from,
             to,
             connections,
+            waits: stretch.waits,
             median: median(stretch.into_times()),
         }
     };

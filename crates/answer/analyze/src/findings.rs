@@ -57,6 +57,9 @@ pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::{count_time_once, rank};
 pub use removal::takes_away;
+pub use requests::accounted::{
+    AccountedCause, AccountedRequest, AccountedSpread, AccountedTimes, account_requests, spread_requests,
+};
 pub use requests::failed_status::is_failure_status;
 pub use requests::general_names::generalise_request_name;
 pub use requests::named::{NamedRequests, find_named_requests};

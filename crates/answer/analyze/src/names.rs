@@ -3,6 +3,9 @@
 
 use crate::lifelines::LifelinePoint;
 
+/// What the time is called until the protocol sends again what was lost between two points.
+pub const SENDS_AGAIN: &str = "wait for retransmission";
+
 /// What a point is on the way of a unit, whichever protocol carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransitStep {

@@ -6,10 +6,11 @@
 
 use crate::clock_error::clock_error;
 use crate::lifeline_percentiles::{TimeSpread, continuous};
-use crate::lifelines::{Lifeline, LifelinePoint, Lifelines};
+use crate::lifelines::{Lifeline, LifelinePassage, LifelinePoint, Lifelines};
 use crate::stages::Stages;
 use serde::Serialize;
 use stackline_core::trace_index::Index;
+use stackline_events::catalogue::{self, Layer};
 use std::collections::HashMap;
 
 /// What the time between two points was.
@@ -21,6 +22,8 @@ pub struct LifelineSegment {
     pub to: u32,
     /// Whether it is about connections and not about data units.
     pub connections: bool,
+    /// Whether it is the wait until the protocol sends again what was lost between the two: no link takes that time.
+    pub waits: bool,
     /// The group of lines it is about; `None` for all.
     pub group: Option<u32>,
     /// The times.
@@ -86,7 +89,13 @@ fn finished(
             .or_default() += stretch.total();
     }
     found.sort_unstable_by_key(|stretch| {
-        (stretch.connections, stretch.group, stretch.from, stretch.to)
+        (
+            stretch.connections,
+            stretch.group,
+            stretch.from,
+            stretch.to,
+            !stretch.waits,
+        )
     });
     let segment = |mut stretch: SegmentTimes| {
         let total = totals[&(stretch.connections, stretch.group)];
@@ -105,6 +114,7 @@ fn finished(
             from,
             to,
             connections,
+            waits: stretch.waits,
             group,
             ns,
             share,
@@ -182,6 +192,7 @@ pub(crate) struct SegmentTimes {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) connections: bool,
+    pub(crate) waits: bool,
     group: u32,
     ns: Vec<i64>,
 }
@@ -228,44 +239,90 @@ fn collect(
     of: impl Fn(&Lifeline) -> bool,
 ) -> Vec<SegmentTimes> {
     const UNWANTED: usize = usize::MAX;
+    let again = SentAgain::of(lifelines);
     let mut found: Vec<SegmentTimes> = Vec::new();
-    let mut places: HashMap<(u32, u32, bool, u32), usize> = HashMap::new();
+    let mut places: HashMap<(u32, u32, bool, u32, bool), usize> = HashMap::new();
     // Where the last line through a point went on to: most often the next one does too.
     let mut latest = vec![((u32::MAX, false, 0), UNWANTED); lifelines.points.len()];
+    let mut times: Vec<(usize, i64)> = Vec::new();
     for line in lifelines.lines.iter().filter(|line| of(line)) {
         let group = if grouped { line.group } else { 0 };
         let connections = lifelines.is_connection(line);
+        let mut place = |from, to, waits| {
+            *places
+                .entry((from, to, connections, group, waits))
+                .or_insert_with(|| {
+                    let stretch = SegmentTimes {
+                        from,
+                        to,
+                        connections,
+                        waits,
+                        group,
+                        ns: Vec::new(),
+                    };
+                    if wanted(&stretch) {
+                        found.push(stretch);
+                        found.len() - 1
+                    } else {
+                        UNWANTED
+                    }
+                })
+        };
         for pair in lifelines.passages_of(line).windows(2) {
             let (from, to) = (named(pair[0].point), named(pair[1].point));
+            let mut since_ns = pair[0].at_ns;
+            if let Some(again_ns) = again.within(line, pair[0], pair[1]) {
+                times.push((place(from, to, true), signed_difference_ns(since_ns, again_ns)));
+                since_ns = again_ns;
+            }
             let latest = &mut latest[from as usize];
             if latest.0 != (to, connections, group) {
-                let place = places
-                    .entry((from, to, connections, group))
-                    .or_insert_with(|| {
-                        let stretch = SegmentTimes {
-                            from,
-                            to,
-                            connections,
-                            group,
-                            ns: Vec::new(),
-                        };
-                        if wanted(&stretch) {
-                            found.push(stretch);
-                            found.len() - 1
-                        } else {
-                            UNWANTED
-                        }
-                    });
-                *latest = ((to, connections, group), *place);
+                *latest = ((to, connections, group), place(from, to, false));
             }
-            if let Some(stretch) = found.get_mut(latest.1) {
-                stretch
-                    .ns
-                    .push(signed_difference_ns(pair[0].at_ns, pair[1].at_ns));
+            times.push((latest.1, signed_difference_ns(since_ns, pair[1].at_ns)));
+        }
+        for (place, ns) in times.drain(..) {
+            if let Some(stretch) = found.get_mut(place) {
+                stretch.ns.push(ns);
             }
         }
     }
     found
+}
+
+/// When protocols sent the data of lines again.
+struct SentAgain<'l> {
+    lifelines: &'l Lifelines,
+    /// Which points of the network something can be lost behind, and which marks say that it was sent again.
+    is_network: Vec<bool>,
+    is_again: Vec<bool>,
+}
+
+impl<'l> SentAgain<'l> {
+    fn of(lifelines: &'l Lifelines) -> Self {
+        let is_network = |point: &LifelinePoint| {
+            catalogue::find(&point.keyword).is_some_and(|entry| entry.layer == Layer::Network)
+        };
+        let is_again = |point: &LifelinePoint| point.keyword.ends_with("_RETRANSMIT");
+        Self {
+            lifelines,
+            is_network: lifelines.points.iter().map(is_network).collect(),
+            is_again: lifelines.marked.iter().map(is_again).collect(),
+        }
+    }
+
+    /// The last time that a line's data were sent again between two of its points, where the first is one of the network: what a link
+    /// lost waits at its sender, and what came before it waits for it.
+    fn within(&self, line: &Lifeline, from: LifelinePassage, to: LifelinePassage) -> Option<u64> {
+        if line.mark_count == 0 || !self.is_network[from.point as usize] {
+            return None;
+        }
+        let marks = self.lifelines.marks_of(line).iter().rev();
+        let mut again = marks.filter(|mark| self.is_again[mark.point as usize]);
+        again
+            .find(|mark| from.at_ns < mark.at_ns && mark.at_ns <= to.at_ns)
+            .map(|mark| mark.at_ns)
+    }
 }
 
 /// From one moment to another, ns; below zero when the other is earlier.

@@ -9,6 +9,7 @@
 //! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is reported. Of other
 //! packets only that they were there is kept.
 
+mod clock_steps;
 mod clocks;
 mod connection_accounts;
 mod host_addresses;

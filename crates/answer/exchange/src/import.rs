@@ -11,12 +11,14 @@ use crate::formats::{FROM, ImportContext, Importer, LOOKED_AT, find_unsupported,
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{Index, TraceImport};
 use stackline_guard::files as guard_files;
+use stackline_requests::exchange_events::HostsElsewhere;
 use stackline_requests::{LeftOut, Secrets, contents};
 use stackline_runs::events::{ImportLog, Intake, IntakeResult, read_index, write_index};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::io::{self, Cursor, Read};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,7 +30,7 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct ImportRequest {
     /// Logs and captures; `-` is standard input.
     pub logs: Vec<PathBuf>,
-    /// Names for the hosts of a log, `NAME=LOG`.
+    /// Names for the hosts of a log, `NAME=LOG`, or for a host by its addresses, `NAME=ADDRESS,ADDRESS`.
     pub hosts: Vec<String>,
     /// How far a host's clock is ahead, ns.
     pub clocks: Vec<(String, i64)>,
@@ -106,8 +108,12 @@ impl ImportRequest {
                 .split_once('=')
                 .filter(|(name, log)| !name.is_empty() && !log.is_empty());
             let (name, log) = parts.ok_or_else(|| {
-                Error::input(format!("--host {host} names no log")).hint("write --host NAME=LOG")
+                Error::input(format!("--host {host} names no log"))
+                    .hint("write --host NAME=LOG, or NAME=ADDRESS,ADDRESS")
             })?;
+            if !addresses(log).is_empty() {
+                continue;
+            }
             if !self.logs.iter().any(|given| given.as_os_str() == log) {
                 return Err(Error::input(format!(
                     "--host {host}: {log} is not one of the logs to import"
@@ -117,6 +123,16 @@ impl ImportRequest {
             hosts.insert(log, name);
         }
         Ok(hosts)
+    }
+
+    /// The names that hosts are given by their addresses.
+    fn hosts_elsewhere(&self) -> HostsElsewhere {
+        let named = self.hosts.iter().filter_map(|host| host.split_once('='));
+        let each = named.flat_map(|(name, list)| {
+            let all = addresses(list).into_iter();
+            all.map(move |address| (address, name.to_owned()))
+        });
+        each.collect()
     }
 
     fn logs(&self) -> Result<Vec<ImportedLog<'_>>> {
@@ -178,6 +194,7 @@ pub fn import_logs(
         contents: request.keep_contents,
         asked: !request.server_logs.is_empty(),
         secrets: request.keys.as_deref().map(secrets).transpose()?,
+        elsewhere: request.hosts_elsewhere(),
         ..CaptureReadOptions::default()
     };
     let captured = read_captures(
@@ -236,6 +253,12 @@ fn add_to_index(index: &mut Index, taken: &IntakeResult, imports: &[TraceImport]
 }
 
 const FORMS: &str = "docs/EVENTS.md has the forms that are read, `--as` chooses one";
+
+/// Addresses with commas between them; none where it is not that.
+fn addresses(list: &str) -> Vec<IpAddr> {
+    let each = list.split(',').map(|one| one.parse().map(|one: IpAddr| one.to_canonical()));
+    each.collect::<Result<_, _>>().unwrap_or_default()
+}
 
 /// The largest file of secrets that is read, bytes.
 const LARGEST_SECRETS: u64 = 256 << 20;

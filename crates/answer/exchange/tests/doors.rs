@@ -13,6 +13,7 @@ use stackline_analyze::findings::{Finding, find_named_requests};
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, RunFileAccess};
+use stackline_testing::exchange_verdicts::expected_kinds;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,11 +40,11 @@ struct Expected {
     takes_ms: Option<(f64, f64)>,
 }
 
-fn of(name: &'static str, wire: Wire, kinds: &'static [&'static str]) -> Expected {
+fn of(name: &'static str, wire: Wire) -> Expected {
     Expected {
         name,
         wire,
-        kinds,
+        kinds: expected_kinds(name),
         unknown: &[],
         takes_ms: None,
     }
@@ -69,7 +70,7 @@ fn slow_server() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((440.0, 460.0)),
-        ..of("slow server", wire, &["server_takes"])
+        ..of("slow server", wire)
     }
 }
 
@@ -89,11 +90,7 @@ fn slow_reader() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((1900.0, 2050.0)),
-        ..of(
-            "slow client reader",
-            wire,
-            &["request_window", "client_reads_late"],
-        )
+        ..of("slow client reader", wire)
     }
 }
 
@@ -101,7 +98,7 @@ fn distance() -> Expected {
     let mut wire = opened(60);
     (0..6).for_each(|at| wire.asks(&format!("/{at}"), MS, SMALL));
     wire.closes(Side::Client);
-    of("distance", wire, &["chatty_requests"])
+    of("distance", wire)
 }
 
 /// Ten segments of which one is lost, and sent again so much later.
@@ -139,7 +136,7 @@ fn loss(
     wire.closes(Side::Client);
     Expected {
         unknown,
-        ..of(name, wire, &["request_loss"])
+        ..of(name, wire)
     }
 }
 
@@ -157,7 +154,7 @@ fn small_window() -> Expected {
         wire.now = begun + 2 * wire.delay + 120;
     }
     wire.closes(Side::Client);
-    of("small window", wire, &["request_window"])
+    of("small window", wire)
 }
 
 fn nagle() -> Expected {
@@ -181,7 +178,7 @@ fn nagle() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((160.0, 185.0)),
-        ..of("Nagle", wire, &["request_held"])
+        ..of("Nagle", wire)
     }
 }
 
@@ -203,7 +200,7 @@ fn refused() -> Expected {
     wire.says_at(wire.now, Side::Client, b"", syn);
     wire.now += wire.delay + 20;
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("refused", wire, &["unanswered_requests"])
+    of("refused", wire)
 }
 
 fn reset() -> Expected {
@@ -212,7 +209,7 @@ fn reset() -> Expected {
     wire.requests("/b");
     wire.now += 30 * MS;
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("reset", wire, &["server_ends_connection"])
+    of("reset", wire)
 }
 
 fn cut_off() -> Expected {
@@ -224,7 +221,7 @@ fn cut_off() -> Expected {
     wire.bursts(Side::Server, part, 50);
     wire.now += 20 * MS;
     wire.closes(Side::Server);
-    of("cut off", wire, &["unanswered_requests"])
+    of("cut off", wire)
 }
 
 fn errors() -> Expected {
@@ -232,7 +229,7 @@ fn errors() -> Expected {
     let error = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     (0..3).for_each(|at| wire.asks(&format!("/{at}"), MS, if at == 1 { error } else { SMALL }));
     wire.closes(Side::Client);
-    of("5xx", wire, &["failed_requests"])
+    of("5xx", wire)
 }
 
 /// 1 MB at 20 Mbit/s: a segment each 600 us.
@@ -245,7 +242,7 @@ fn upload() -> Expected {
     wire.bursts(Side::Server, SMALL, 10);
     wire.now += wire.delay;
     wire.closes(Side::Client);
-    of("large upload", wire, &["request_rate"])
+    of("large upload", wire)
 }
 
 fn idle_close() -> Expected {
@@ -260,7 +257,7 @@ fn idle_close() -> Expected {
     wire.says_at(wire.now, Side::Server, b"", fin);
     wire.requests("/b");
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("idle close", wire, &["server_ends_connection"])
+    of("idle close", wire)
 }
 
 /// The end of a request is lost and sent again after 250 ms.
@@ -288,7 +285,7 @@ fn lost_request() -> Expected {
     wire.closes(Side::Client);
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
-        ..of("loss of a request's end", wire, &["request_loss"])
+        ..of("loss of a request's end", wire)
     }
 }
 
@@ -304,7 +301,7 @@ fn server_pause() -> Expected {
     wire.closes(Side::Client);
     Expected {
         unknown: &[(Door::Client, &["server_takes"])],
-        ..of("pause within an answer", wire, &["server_takes"])
+        ..of("pause within an answer", wire)
     }
 }
 
@@ -318,7 +315,7 @@ fn connection_each() -> Expected {
     // How long the set-up takes its client is not seen at the server: nothing is alleged there.
     Expected {
         unknown: &[(Door::Server, &["healthy"])],
-        ..of("connection for each", wire, &["connection_per_request"])
+        ..of("connection for each", wire)
     }
 }
 
@@ -326,7 +323,7 @@ fn far_once() -> Expected {
     let mut wire = opened(60);
     wire.asks("/once", MS, SMALL);
     wire.closes(Side::Client);
-    of("far and once", wire, &["healthy"])
+    of("far and once", wire)
 }
 
 fn client_pause() -> Expected {
@@ -343,7 +340,78 @@ fn client_pause() -> Expected {
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
         takes_ms: Some((950.0, 1010.0)),
-        ..of("pause within an upload", wire, &["client_pauses"])
+        ..of("pause within an upload", wire)
+    }
+}
+
+/// A client that asks whether it may send, and a server that says so late.
+fn late_permission() -> Expected {
+    let mut wire = opened(10);
+    let head = b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
+    wire.bursts(Side::Client, head, 50);
+    wire.now += wire.delay + 800 * MS;
+    wire.bursts(Side::Server, b"HTTP/1.1 100 Continue\r\n\r\n", 10);
+    wire.now += wire.delay + 50;
+    wire.bursts(Side::Client, &[b'z'; 4000], 50);
+    wire.now += wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        takes_ms: Some((790.0, 815.0)),
+        ..of("late 100 Continue", wire)
+    }
+}
+
+/// A client that asks whether it may send, has no answer, and sends after a second.
+fn no_permission() -> Expected {
+    let mut wire = opened(10);
+    let head = b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
+    wire.bursts(Side::Client, head, 50);
+    wire.now += 1000 * MS;
+    wire.bursts(Side::Client, &[b'z'; 4000], 50);
+    wire.now += wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    Expected {
+        unknown: &[(Door::Server, &["client_pauses"])],
+        takes_ms: Some((950.0, 1010.0)),
+        ..of("no 100 Continue", wire)
+    }
+}
+
+/// A keep-alive connection on which one of many requests waits for a server that collects garbage.
+fn one_of_many() -> Expected {
+    let mut wire = opened(2);
+    for at in 0..20 {
+        let takes = if at == 9 { 800 * MS } else { 2 * MS };
+        wire.asks(&format!("/g/{at}"), takes, SMALL);
+        wire.now += 10 * MS;
+    }
+    wire.closes(Side::Client);
+    Expected {
+        takes_ms: Some((800.0, 845.0)),
+        ..of("one of many", wire)
+    }
+}
+
+/// The client shuts its direction down behind its request; the answer comes all the same.
+fn half_closed() -> Expected {
+    let mut wire = opened(10);
+    wire.requests("/h");
+    let fin = Flags {
+        fin: true,
+        ..Flags::default()
+    };
+    let begun = wire.now;
+    wire.says_at(begun - wire.delay + 20, Side::Client, b"", fin);
+    wire.now = begun + 150 * MS;
+    wire.bursts(Side::Server, &answer(3000), 20);
+    wire.says_at(wire.now, Side::Server, b"", fin);
+    Expected {
+        takes_ms: Some((140.0, 155.0)),
+        ..of("half-closed", wire)
     }
 }
 
@@ -368,13 +436,20 @@ fn exchanges() -> Vec<Expected> {
         connection_each(),
         far_once(),
         client_pause(),
+        late_permission(),
+        no_permission(),
+        one_of_many(),
+        half_closed(),
     ]
 }
 
 /// What is found in captures, and who takes most by the table of requests.
-fn look(captures: &[(&str, &[u8])]) -> (Vec<Finding>, String) {
+fn look(captures: &[(&str, &[u8])], hosts: &[&str]) -> (Vec<Finding>, String) {
     let place = tempfile::tempdir().unwrap();
-    let mut request = ImportRequest::default();
+    let mut request = ImportRequest {
+        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        ..ImportRequest::default()
+    };
     for (name, bytes) in captures {
         let path = place.path().join(name);
         fs::write(&path, bytes).unwrap();
@@ -403,7 +478,7 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
                 Door::Server => &[("server.pcap", &server)],
                 Door::Both => &[("client.pcap", &client), ("server.pcap", &server)],
             };
-            let (found, taker) = look(captures);
+            let (found, taker) = look(captures, &[]);
             let kind = found.first().map_or("nothing", |first| first.kind);
             let said = found.first().map_or("", |first| first.sentence.as_str());
             let mut unknown = one.unknown.iter().filter(|(at, _)| *at == door);
@@ -430,4 +505,19 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_host_is_called_as_its_addresses_are() {
+    let [client, server] = slow_server().wire.captures();
+    let taker = |captures: &[(&str, &[u8])], hosts: &[&str]| look(captures, hosts).1;
+    let of_client: &[(&str, &[u8])] = &[("client.pcap", &client)];
+    assert_eq!(taker(of_client, &[]), "10.9.0.2");
+    for hosts in ["web=10.9.0.2", "web=10.9.0.7,10.9.0.2,fd00::2"] {
+        assert_eq!(taker(of_client, &[hosts]), "web");
+        assert_eq!(taker(&[("server.pcap", &server)], &[hosts]), "web");
+        let both: &[(&str, &[u8])] = &[("client.pcap", &client), ("server.pcap", &server)];
+        assert_eq!(taker(both, &[hosts]), "web");
+    }
+    assert_eq!(taker(of_client, &["web=10.9.0.3"]), "10.9.0.2");
 }

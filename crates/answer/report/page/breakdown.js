@@ -30,9 +30,10 @@ export function breakdown(where, model, mask, dark, show) {
   }
   const what = model.names.texts.some((text) => text >= 0) ? "request" : "unit";
   const rows = /** @type {[string, number][]} */ ([[`The median ${what}`, found.median], ["99th percentile", found.p99]]);
-  const longest = Math.max(...rows.map(([, line]) => model.end[line] - model.start[line]), 1);
-  where.about.textContent = `Of ${counted(found.lines, what)} that came: the one in the middle, and one that only 1 in 100 is slower than, each from its first event to its last.`;
-  const cut = rows.map(([, line]) => pieces(model, line));
+  const longest = Math.max(...rows.map(([, line]) => model.took(line)), 1);
+  const each = rows.some(([, line]) => model.account(line)) ? "each with the set-up of its connection, if it is the first there" : "each from its first event to its last";
+  where.about.textContent = `Of ${counted(found.lines, what)} that came: the one in the middle, and one that only 1 in 100 is slower than, ${each}.`;
+  const cut = rows.map(([, line]) => model.account(line) ?? pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
   fill(where.bars, ...bars, key(model, cut, dark));
   fill(where.body, steps(model, cut));
@@ -41,7 +42,7 @@ export function breakdown(where, model, mask, dark, show) {
 
 /** @param {import("./model.js").Model} model @param {string} name @param {number} line @param {import("./segments.js").pieces extends (...x: any) => infer R ? R : never} cut @param {number} longest @param {boolean} dark @param {(line: number) => void} show */
 function bar(model, name, line, cut, longest, dark, show) {
-  const whole = model.end[line] - model.start[line];
+  const whole = model.took(line);
   const longer = whole / longest < 0.15 ? LONGER.find((times) => whole * times <= 0.6 * longest) ?? 1 : 1;
   const drawn = whole * longer / longest;
   const strip = element("div", { class: "strip", role: "img", "aria-label": `${name}: ${time(whole)}. ${cut.map((piece) => `${model.segmentName(piece)} ${time(piece.time)}`).join(", ")}` });
@@ -64,7 +65,7 @@ function bar(model, name, line, cut, longest, dark, show) {
       button(model.name(line), () => show(line), { class: "link", "aria-label": `Show the line of ${model.name(line)}` })), strip, length);
 }
 
-/** What the colours mean, and how much of the median unit's time each has. @param {import("./model.js").Model} model @param {{from: number, to: number, time: number}[][]} cut @param {boolean} dark */
+/** What the colours mean, and how much of the median unit's time each has. @param {import("./model.js").Model} model @param {import("./segments.js").Piece[][]} cut @param {boolean} dark */
 function key(model, cut, dark) {
   const layers = [...new Set(cut.flat().map((piece) => layer(model, piece)))];
   const whole = cut[0].reduce((sum, piece) => sum + piece.time, 0);
@@ -76,13 +77,14 @@ function key(model, cut, dark) {
   }));
 }
 
-/** Both units side by side, stage by stage: they may be of different hosts. @param {import("./model.js").Model} model @param {{from: number, to: number, time: number, times: number}[][]} cut */
+/** Both units side by side, stage by stage: they may be of different hosts. @param {import("./model.js").Model} model @param {import("./segments.js").Piece[][]} cut */
 function steps(model, cut) {
-  /** @type {Map<string, {order: number, pieces: any[][]}>} */
+  /** @type {Map<string | number, {order: number, pieces: any[][]}>} */
   const all = new Map();
   cut.forEach((of, unit) => of.forEach((piece) => {
-    const key = `${model.stage[piece.from]}>${model.stage[piece.to]}>${piece.waits ?? false}`;
-    const row = all.get(key) ?? { order: model.stage[piece.from] * 1e6 + model.stage[piece.to], pieces: cut.map(() => []) };
+    const key = piece.cause ?? `${model.stage[piece.from]}>${model.stage[piece.to]}>${piece.waits ?? false}`;
+    const order = piece.cause ?? model.stage[piece.from] * 1e6 + model.stage[piece.to];
+    const row = all.get(key) ?? { order, pieces: cut.map(() => []) };
     row.pieces[unit].push(piece);
     all.set(key, row);
   }));
@@ -100,8 +102,9 @@ function steps(model, cut) {
   return table(`Piece by piece, in the order of the way${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
 }
 
-/** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number, waits?: boolean}} piece @returns {keyof typeof LAYERS} */
-export function layer(model, { from, to, waits }) {
+/** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number, waits?: boolean, cause?: number}} piece @returns {keyof typeof LAYERS} */
+export function layer(model, { from, to, waits, cause }) {
+  if (cause !== undefined) return /** @type {any} */ (model.accounts?.causes[cause][2] ?? "other");
   if (waits) return "protocol";
   // The further round trips of a request pass the way and the other side: none of it is this program's.
   if (model.kinds[from][0] === "APP_TURN") return "between";

@@ -4,7 +4,7 @@
 import { unpack } from "./pack.js";
 import { Model } from "./model.js";
 import { choose } from "./choice.js";
-import { percentile, segments } from "./segments.js";
+import { causes, percentile, segments } from "./segments.js";
 import { blocked, marks, series } from "./lanes.js";
 import { take } from "./colours.js";
 import { Picture } from "./picture.js";
@@ -150,13 +150,13 @@ function slow() {
   answer(typical);
   const found = segments(model, picture.mask);
   byId("segments-about").textContent = `Time between the events that follow each other on ${counted(picture.mask.reduce((sum, one) => sum + one, 0), "chosen line")}. Percentiles are exact. Durations are drawn on a logarithmic axis from the least to the largest.`;
-  fill(byId("segments-body"), ...segmentTable(model, found, (segment) => {
+  fill(byId("segments-body"), ...segmentTable(model, [...causes(model, of), ...found], (segment) => {
     const { sorted } = segment;
     form.segment(`${segment.from}>${segment.to}`, sorted[Math.floor((sorted.length - 1) * 0.99)]);
     byId("lifelines").scrollIntoView();
   }));
   if (wish.segment === "") {
-    form.offer([...found].sort((a, b) => b.sum - a.sum).slice(0, OFFERED).map(({ from, to }) => ({ value: `${from}>${to}`, name: model.segmentName({ from, to }) })));
+    form.offer(found.filter(({ waits }) => !waits).sort((a, b) => b.sum - a.sum).slice(0, OFFERED).map(({ from, to }) => ({ value: `${from}>${to}`, name: model.segmentName({ from, to }) })));
   }
 }
 
@@ -166,7 +166,7 @@ function answer(typical) {
   fill(byId("parts"), ...parts(head, shown));
   const found = head.findings.find((/** @type {any} */ one) => shown === "" || one.measurement === null || String(one.measurement) === shown);
   const most = typical?.pieces.reduce((a, b) => (b.time > a.time ? b : a), typical.pieces[0]);
-  const whole = typical ? model.end[typical.line] - model.start[typical.line] : 0;
+  const whole = typical ? model.took(typical.line) : 0;
   byId("answer").textContent = found ? sentence(found.sentence)
     : most ? `${percent(most.time / Math.max(1, whole))} of the median ${unitWord(shown)}'s ${time(whole)} went here: ${model.segmentName(most)}.` : "";
 }

@@ -65,6 +65,8 @@ export class Model {
     this.units = pack.field("line.unit");
     /** What lines of requests are called: the request and its status. */
     this.names = pack.field("line.name");
+    /** What the time of requests went into: causes, and of each line its whole time and pairs of a cause's number and its time. @type {{causes: [string, string, string][], lines: (number[] | null)[]} | null} */
+    this.accounts = head.accounts;
     /** @type {Map<string, number> | null} */
     this.lineOfUnit = null;
   }
@@ -132,27 +134,43 @@ export class Model {
     }
   }
 
-  /** The time between two points: what it is called, and where it is spent. @param {{from: number, to: number, waits?: boolean}} piece @returns {[string, string | null]} */
-  segment({ from, to, waits }) {
+  /** How long a line took: of a request with the set-up of its connection, where it is the first there. @param {number} line */
+  took(line) {
+    return this.accounts?.lines[line]?.[0] ?? this.end[line] - this.start[line];
+  }
+
+  /** What the time of a line's request went into, by the account that findings have; null where it is of none. @param {number} line @returns {import("./segments.js").Piece[] | null} */
+  account(line) {
+    const account = this.accounts?.lines[line];
+    if (!account) return null;
+    const pieces = [];
+    for (let at = 1; at < account.length; at += 2) pieces.push({ from: -1, to: -1, time: account[at + 1], times: 1, cause: account[at] });
+    return pieces;
+  }
+
+  /** The time between two points, or by a cause: what it is called, and where it is spent. @param {{from: number, to: number, waits?: boolean, cause?: number}} piece @returns {[string, string | null]} */
+  segment({ from, to, waits, cause }) {
+    if (cause !== undefined && this.accounts) return [this.accounts.causes[cause][0], this.accounts.causes[cause][1]];
     if (waits) return ["wait for retransmission", null];
     return this.head.segments[`${from}>${to}`] ?? [`to ${this.kinds[to][0]}`, this.kinds[to][1]];
   }
 
-  /** What it is called without its place. @param {{from: number, to: number, waits?: boolean}} piece */
+  /** What it is called without its place. @param {{from: number, to: number, waits?: boolean, cause?: number}} piece */
   segmentKind(piece) {
     const [name, place] = this.segment(piece);
-    if (piece.waits) return name;
+    if (piece.waits || piece.cause !== undefined) return name;
     return place === null ? name.replace(/ \S+$/, "") : name;
   }
 
-  /** The same in one text. @param {{from: number, to: number, waits?: boolean}} piece */
+  /** The same in one text. @param {{from: number, to: number, waits?: boolean, cause?: number}} piece */
   segmentName(piece) {
     const [name, place] = this.segment(piece);
     return place === null ? name : `${name} ${place}`;
   }
 
-  /** What happens between two points, as long as it takes to say it. @param {{from: number, to: number}} piece */
-  explained({ from, to }) {
+  /** What happens between two points, as long as it takes to say it. @param {{from: number, to: number, cause?: number}} piece */
+  explained({ from, to, cause }) {
+    if (cause !== undefined) return "by the account of requests that findings have";
     const said = (/** @type {number} */ kind) => `${this.pointName(kind)}${this.entry(kind) ? ` (${this.entry(kind).help.split(";")[0]})` : ""}`;
     return `from ${said(from)} to ${said(to)}`;
   }

@@ -94,21 +94,29 @@ export function inView(picture, select) {
 /** @param {import("./model.js").Model} model @param {import("./segments.js").Segment[]} found @param {(segment: import("./segments.js").Segment) => void} choose @returns {Node[]} */
 export function segmentTable(model, found, choose) {
   if (found.length === 0) return [element("p", {}, "The chosen lines have no segments.")];
+  const byCause = found.filter((segment) => segment.cause !== undefined);
+  if (byCause.length) return [segmentRows(model, "What the time of requests went into, by the account that findings have", byCause, null), ...segmentTable(model, found.slice(byCause.length), choose)];
   const weighty = new Set([...found].sort((a, b) => b.sum - a.sum).slice(0, SOME));
-  const rows = (/** @type {import("./segments.js").Segment[]} */ some) => some.map((segment) => {
-    const { sorted } = segment;
-    return [button(model.segmentName(segment), () => choose(segment), { class: "link", title: model.explained(segment) }),
-      chart(sorted), count(sorted.length), time(sorted[0]), time(percentile(sorted, 0.5)), time(segment.sum / sorted.length),
-      time(percentile(sorted, 0.9)), time(percentile(sorted, 0.99)), time(sorted[sorted.length - 1]), percent(segment.share)];
-  });
-  const heads = ["segment", "durations", "#n", "#min", "#median", "#mean", "#p90", "#p99", "#max", "#share"];
-  const made = [table(found.length > SOME ? `The ${SOME} segments that took most of the time, in the order of the path` : "Segments in the order of the path", heads, rows(found.filter((segment) => weighty.has(segment))))];
+  const made = [segmentRows(model, found.length > SOME ? `The ${SOME} segments that took most of the time, in the order of the path` : "Segments in the order of the path", found.filter((segment) => weighty.has(segment)), choose)];
   if (found.length > SOME) {
     const rest = element("details", {}, element("summary", {}, `All ${found.length} segments`));
-    rest.addEventListener("toggle", () => { if (rest.open && rest.children.length === 1) rest.append(table("All segments", heads, rows(found))); });
+    rest.addEventListener("toggle", () => { if (rest.open && rest.children.length === 1) rest.append(segmentRows(model, "All segments", found, choose)); });
     made.push(rest);
   }
   return made;
+}
+
+/** @param {import("./model.js").Model} model @param {string} caption @param {import("./segments.js").Segment[]} some @param {((segment: import("./segments.js").Segment) => void) | null} choose */
+function segmentRows(model, caption, some, choose) {
+  const rows = some.map((segment) => {
+    const { sorted } = segment;
+    const name = model.segmentName(segment);
+    // Lines are chosen by points.
+    const label = choose && !segment.waits ? button(name, () => choose(segment), { class: "link", title: model.explained(segment) }) : name;
+    return [label, chart(sorted), count(sorted.length), time(sorted[0]), time(percentile(sorted, 0.5)), time(segment.sum / sorted.length),
+      time(percentile(sorted, 0.9)), time(percentile(sorted, 0.99)), time(sorted[sorted.length - 1]), percent(segment.share)];
+  });
+  return table(caption, ["segment", "durations", "#n", "#min", "#median", "#mean", "#p90", "#p99", "#max", "#share"], rows);
 }
 
 /** What each host did: of each stretch of the way inside it, how much of the time units were in it; and when servers were blocked. @param {any} head @returns {Node[]} */

@@ -3,7 +3,7 @@
 
 /**
  * The durations of one segment.
- * @typedef {{from: number, to: number, sorted: Float64Array, sum: number, share: number}} Segment
+ * @typedef {{from: number, to: number, sorted: Float64Array, sum: number, share: number, waits?: boolean, cause?: number}} Segment
  */
 
 /**
@@ -12,38 +12,51 @@
  * @returns {Segment[]}
  */
 export function segments(model, mask) {
-  const { at, kind, first, count } = model;
-  const kinds = model.kinds.length;
-  /** @type {Map<number, number>} */
-  const counts = new Map();
-  each((key) => counts.set(key, (counts.get(key) ?? 0) + 1));
-  /** @type {Map<number, {values: Float64Array, filled: number, sum: number, place: number}>} */
+  /** @type {Map<string, {from: number, to: number, waits: boolean, values: number[], place: number}>} */
   const found = new Map();
-  for (const [key, size] of counts) found.set(key, { values: new Float64Array(size), filled: 0, sum: 0, place: 0 });
   let total = 0;
-  each((key, event, start) => {
-    const segment = /** @type {any} */ (found.get(key));
-    const time = at[event] - at[event - 1];
-    segment.values[segment.filled++] = time;
-    segment.sum += time;
-    segment.place += event - start;
-    total += time;
-  });
-  const made = [...found].map(([key, { values, sum, place, filled }]) => ({
-    from: Math.floor(key / kinds), to: key % kinds, sorted: values.sort(), sum, share: total > 0 ? sum / total : 0,
-    place: place / filled,
-  }));
+  for (let line = 0; line < model.lines; line++) {
+    if (!mask[line]) continue;
+    let place = 0;
+    walk(model, line, (from, to, time, waits) => {
+      const key = `${from}>${to}>${waits}`;
+      const segment = found.get(key) ?? { from, to, waits, values: [], place: 0 };
+      segment.values.push(time);
+      segment.place += place++;
+      total += time;
+      found.set(key, segment);
+    });
+  }
+  const made = [...found.values()].map(({ from, to, waits, values, place }) => ({ ...spread(values, total), from, to, waits, place: place / values.length }));
   return made.sort((a, b) => a.place - b.place);
+}
 
-  /** @param {(key: number, event: number, start: number) => void} visit */
-  function each(visit) {
-    for (let line = 0; line < model.lines; line++) {
-      if (!mask[line]) continue;
-      const start = first[line];
-      const end = start + count[line];
-      for (let event = start + 1; event < end; event++) visit(kind[event - 1] * kinds + kind[event], event, start);
+/**
+ * What the time of the requests on the chosen lines went into, by the account that findings have, what took most first.
+ * @param {import("./model.js").Model} model @param {Uint8Array} mask
+ * @returns {Segment[]}
+ */
+export function causes(model, mask) {
+  /** @type {Map<number, number[]>} */
+  const found = new Map();
+  let total = 0;
+  for (let line = 0; line < model.lines; line++) {
+    if (!mask[line]) continue;
+    for (const { cause, time } of model.account(line) ?? []) {
+      if (cause === undefined) continue;
+      const times = found.get(cause) ?? [];
+      times.push(time);
+      found.set(cause, times);
+      total += time;
     }
   }
+  return [...found].map(([cause, values]) => ({ ...spread(values, total), from: -1, to: -1, cause })).sort((a, b) => b.sum - a.sum);
+}
+
+/** @param {number[]} values @param {number} total */
+function spread(values, total) {
+  const sum = values.reduce((all, value) => all + value, 0);
+  return { sorted: Float64Array.from(values).sort(), sum, share: total > 0 ? sum / total : 0 };
 }
 
 /**
@@ -59,8 +72,8 @@ export function percentile(sorted, share) {
 }
 
 /**
- * A part of a line's time: from a point to the next one, or the wait before it for the protocol to send again.
- * @typedef {{from: number, to: number, time: number, times: number, waits?: boolean}} Piece
+ * A part of a line's time: from a point to the next one, or the wait before it for the protocol to send again; of a request by its cause.
+ * @typedef {{from: number, to: number, time: number, times: number, waits?: boolean, cause?: number}} Piece
  */
 
 /**
@@ -70,25 +83,29 @@ export function percentile(sorted, share) {
  */
 export function pieces(model, line) {
   const made = new Map();
-  const end = model.first[line] + model.count[line];
-  const sentAgain = retransmissions(model, line);
-  for (let event = model.first[line] + 1; event < end; event++) {
-    const [from, to] = [model.kind[event - 1], model.kind[event]];
-    const [start, stop] = [model.at[event - 1], model.at[event]];
-    // What a link lost waits at its sender, and what came before it waits for it: no link takes that time.
-    const again = model.entry(from)?.layer === "network" ? sentAgain.findLast((at) => start < at && at <= stop) : undefined;
-    if (again !== undefined) add(from, to, again - start, true);
-    add(from, to, stop - (again ?? start), false);
-  }
-  return [...made.values()];
-
-  /** @param {number} from @param {number} to @param {number} time @param {boolean} waits */
-  function add(from, to, time, waits) {
+  walk(model, line, (from, to, time, waits) => {
     const key = `${from}>${to}>${waits}`;
     const piece = made.get(key) ?? { from, to, time: 0, times: 0, waits };
     piece.time += time;
     piece.times += 1;
     made.set(key, piece);
+  });
+  return [...made.values()];
+}
+
+/**
+ * A line from point to point. What a link lost waits at its sender, and what came before it waits for it: no link takes that time.
+ * @param {import("./model.js").Model} model @param {number} line @param {(from: number, to: number, time: number, waits: boolean) => void} visit
+ */
+function walk(model, line, visit) {
+  const end = model.first[line] + model.count[line];
+  const sentAgain = model.marks[line] ? retransmissions(model, line) : [];
+  for (let event = model.first[line] + 1; event < end; event++) {
+    const [from, to] = [model.kind[event - 1], model.kind[event]];
+    const [start, stop] = [model.at[event - 1], model.at[event]];
+    const again = sentAgain.length && model.entry(from)?.layer === "network" ? sentAgain.findLast((at) => start < at && at <= stop) : undefined;
+    if (again !== undefined) visit(from, to, again - start, true);
+    visit(from, to, stop - (again ?? start), false);
   }
 }
 
@@ -111,7 +128,7 @@ export function typical(model, mask) {
   /** @type {number[]} */
   const lines = [];
   for (let line = 0; line < model.lines; line++) if (mask[line] && model.count[line] > 1 && model.came(line)) lines.push(line);
-  const time = (/** @type {number} */ line) => model.end[line] - model.start[line];
+  const time = (/** @type {number} */ line) => model.took(line);
   lines.sort((a, b) => time(a) - time(b));
   const at = (/** @type {number} */ share) => lines[Math.min(lines.length - 1, Math.max(0, Math.ceil(share * lines.length) - 1))] ?? -1;
   return { median: at(0.5), p99: at(0.99), lines: lines.length };

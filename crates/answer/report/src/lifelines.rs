@@ -15,7 +15,8 @@ use crate::table::WIDTH;
 use stackline_analyze::lifeline_percentiles::TimeSpread;
 use stackline_analyze::lifeline_statistics::{LifelineOutcomeCount, LifelineStatistics};
 use stackline_analyze::lifelines::{LifelineOutcome, LifelinePoint, Lifelines};
-use stackline_analyze::names::{point_name, segment_label};
+use stackline_analyze::findings::AccountedTimes;
+use stackline_analyze::names::{SENDS_AGAIN, point_name, segment_label};
 use stackline_analyze::rates::{Rates, TransferSide};
 use stackline_analyze::segments::LifelineSegment;
 use stackline_core::units;
@@ -27,6 +28,8 @@ pub struct Shown<'l> {
     pub lifelines: &'l Lifelines,
     /// What they say.
     pub statistics: &'l LifelineStatistics,
+    /// What the time of requests went into, where there are some of programs that are not ours.
+    pub requests: Option<&'l AccountedTimes>,
     /// What groups are, as in "server".
     pub by: &'l str,
     /// Lines put below as they are.
@@ -40,6 +43,7 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
         return "no event names a data unit\n".to_owned();
     }
     let mut paragraphs = vec![outcomes(shown)];
+    paragraphs.extend(shown.requests.map(requests));
     paragraphs.extend(times(shown, None));
     let grouped = shown
         .statistics
@@ -188,11 +192,44 @@ fn grid(rows: Vec<Vec<String>>) -> Vec<String> {
     rows.iter().map(|row| line(row, &widths, &align)).collect()
 }
 
+/// Causes that are shown.
+const MOST_CAUSES: usize = 24;
+
+/// What the time of requests went into, by the account that findings have.
+fn requests(times: &AccountedTimes) -> Vec<String> {
+    let head = [
+        "what requests' time went into",
+        "n",
+        "min",
+        "median",
+        "mean",
+        "p90",
+        "p99",
+        "max",
+        "share",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for cause in times.causes.iter().take(MOST_CAUSES) {
+        let name = format!("  {} {}", cause.cause.cause, cause.cause.place);
+        rows.push(spread(name, &cause.ns, &percent(cause.share)));
+    }
+    rows.push(spread("whole requests".into(), &times.whole, ""));
+    let mut lines = grid(rows);
+    let more = times.causes.len().saturating_sub(MOST_CAUSES);
+    if more > 0 {
+        lines.push(format!("and {more} other parts, each less than these"));
+    }
+    lines
+}
+
 /// Where the time went: of all lines, or of a group.
 fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
     let of = |segment: &&LifelineSegment| !segment.connections && segment.group == group;
     let title = group.map_or_else(
-        || "where the time went".to_owned(),
+        || match shown.requests {
+            Some(_) => "from point to point".to_owned(),
+            None => "where the time went".to_owned(),
+        },
         |group| format!("{} {}", shown.by, shown.lifelines.groups[group as usize]),
     );
     let mut rows = stretches(shown, &title, of);
@@ -257,7 +294,11 @@ fn table_of<'s>(shown: &Shown<'s>) -> (&'s [LifelinePoint], &'s [LifelineSegment
 /// What a segment is called, with its host.
 fn name_of(points: &[LifelinePoint], segment: &LifelineSegment) -> String {
     let point = |at: u32| &points[at as usize];
-    segment_label(point(segment.from), point(segment.to))
+    let label = segment_label(point(segment.from), point(segment.to));
+    match segment.waits {
+        true => format!("{SENDS_AGAIN}, {label}"),
+        false => label,
+    }
 }
 
 /// Segments such that each begins where the one before ends, as far as possible.

@@ -1,11 +1,14 @@
 //! Requests by name as a table of 80 columns.
 
-use crate::grid::{Align, line, total, widths};
+use crate::grid::{Align, line, total, widths, wrap};
 use stackline_analyze::findings::NamedRequests;
 use stackline_core::units::format_time;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that are shown.
 const MOST: usize = 10;
+/// Processes of a server that are named.
+const MOST_PIDS: usize = 4;
 /// Columns of the table, letters of a name that are shown at least, and of who takes most at most.
 const COLUMNS: usize = 80;
 const SHORTEST_NAME: usize = 16;
@@ -45,7 +48,44 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
             "and {rest} requests of {more} other names (--json has all)"
         ));
     }
+    let beside: u64 = all
+        .iter()
+        .filter(|named| named.is_background)
+        .map(|named| named.count)
+        .sum();
+    if beside > 0 {
+        lines.push(format!(
+            "{beside} of them are of programs beside the traced one; findings are not of their time"
+        ));
+    }
+    lines.extend(processes(all));
     lines.join("\n") + "\n"
+}
+
+/// Which processes answered: `answered by nginx on web: 812; python3 on app: 815, 816`.
+fn processes(all: &[NamedRequests]) -> Vec<String> {
+    let mut by_server: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
+    for named in all.iter().filter(|named| !named.server_pids.is_empty()) {
+        let known = by_server.entry(&named.server).or_default();
+        known.extend(&named.server_pids);
+    }
+    let servers: Vec<String> = by_server
+        .into_iter()
+        .map(|(server, pids)| {
+            let more = pids.len().saturating_sub(MOST_PIDS);
+            let mut shown: Vec<String> =
+                pids.iter().take(MOST_PIDS).map(i64::to_string).collect();
+            shown.extend((more > 0).then(|| format!("{more} more")));
+            format!("{server}: {}", shown.join(", "))
+        })
+        .collect();
+    match servers.is_empty() {
+        true => Vec::new(),
+        false => wrap(
+            &format!("processes that answered: {}", servers.join("; ")),
+            COLUMNS,
+        ),
+    }
 }
 
 fn row(named: &NamedRequests, all: &[NamedRequests]) -> Vec<String> {
@@ -114,5 +154,21 @@ mod tests {
             "and 2021 requests of 2 other names (--json has all)"
         );
         assert_eq!(named_requests(&[]), "");
+        let answered = |pids: &[i64], is_background| NamedRequests {
+            count: 3,
+            server: "python3 on app".into(),
+            server_pids: pids.iter().copied().collect(),
+            is_background,
+            ..named(1)
+        };
+        let text = named_requests(&[answered(&[815, 811], false), answered(&[820], true)]);
+        let lines: Vec<&str> = text.lines().skip(3).collect();
+        assert_eq!(
+            lines,
+            [
+                "3 of them are of programs beside the traced one; findings are not of their time",
+                "processes that answered: python3 on app: 811, 815, 820"
+            ]
+        );
     }
 }

@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
-use stackline_analyze::findings::Finding;
+use stackline_analyze::findings::{AccountedRequest, Finding};
 use stackline_analyze::lifelines::Lifelines;
 pub use stackline_analyze::loaded_run::origin_ns;
 use stackline_core::trace_index::Index;
@@ -43,6 +43,8 @@ pub struct Content<'c> {
     pub events: &'c EventTable,
     /// Their lifelines.
     pub lifelines: &'c Lifelines,
+    /// What the time of requests went into, of programs that are not ours.
+    pub requests: &'c [AccountedRequest],
     /// How many events on lifelines the page may hold, and how many others.
     pub most_events: usize,
 }

@@ -5,10 +5,11 @@ use crate::flags;
 use crate::output;
 use stackline_analyze::assemble::LifelineOptions;
 use stackline_analyze::captured_connections::{self, CapturedConnection};
+use stackline_analyze::findings::{AccountedTimes, account_requests, spread_requests};
 use stackline_analyze::lifeline_statistics::{LifelineQuery, LifelineStatistics};
 use stackline_analyze::lifelines::Lifelines;
 use stackline_analyze::loaded_run::assembly::assembled;
-use stackline_analyze::loaded_run::{incomplete, missing};
+use stackline_analyze::loaded_run::{LoadedRun, incomplete, missing};
 use stackline_analyze::segments::lifeline_duration_ns;
 use stackline_core::named::NamedValue as _;
 use stackline_core::trace_index::Index;
@@ -17,6 +18,7 @@ use stackline_events::table::FIELDS;
 use stackline_report::lifelines::Shown;
 use stackline_runs::StoredRun;
 use stackline_runs::events::{EventColumnSelection as Columns, read_batches, read_index};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -59,9 +61,11 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
     let mut notes = notes(&run, index.as_ref(), &made);
     notes.extend(left_out);
+    let requests = requests(flags, index.as_ref(), &made)?;
     let shown = Shown {
         lifelines: &made,
         statistics: &statistics,
+        requests: requests.as_ref(),
         by: flags.by.unwrap_or_default().name(),
         notes: &notes,
     };
@@ -88,6 +92,32 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
         output::print(&texts.join("\n"))?;
     }
     Ok(Exit::Done)
+}
+
+/// What the time of requests went into, by the account that findings have: of those whose lines are shown, where some were chosen.
+fn requests(
+    flags: &flags::LifelinesFlags,
+    index: Option<&Index>,
+    made: &Lifelines,
+) -> Result<Option<AccountedTimes>> {
+    // Flows of programs that are not ours ask a service.
+    let has_requests =
+        |index: &Index| index.flows.iter().any(|flow| !flow.service.is_empty());
+    if !index.is_some_and(has_requests) {
+        return Ok(None);
+    }
+    let loaded = LoadedRun::open(&flags.run, flags.most_events)?;
+    let all = account_requests(&loaded.input());
+    let is_chosen = !flags.took.filter().is_any();
+    let shown: BTreeSet<i64> = made
+        .lines
+        .iter()
+        .filter_map(|line| line.unit.number())
+        .collect();
+    let of_lines = all
+        .iter()
+        .filter(|request| !is_chosen || shown.contains(&request.unit));
+    Ok(spread_requests(of_lines))
 }
 
 /// The connections of captures that were imported.

@@ -242,6 +242,7 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
         index: &loaded.index,
         events: &loaded.events,
         lifelines: &loaded.lifelines,
+        requests: &stackline_analyze::findings::account_requests(&input),
         most_events,
     };
     stackline_report::page(&content).map_err(Error::measurement)

@@ -79,6 +79,7 @@ use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
 pub use stackline_redact::{LONGEST_NAME, RedactedName};
 use std::fmt;
+use tls::session_secrets::Secrets;
 
 /// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
 pub const LONGEST_HEAD: usize = Bound::Head.most();
@@ -241,6 +242,9 @@ pub trait Dissector: fmt::Debug + Send {
     fn is_exact(&self) -> bool {
         true
     }
+
+    /// What TLS within it is opened with.
+    fn know_secrets(&mut self, _secrets: Secrets) {}
 
     /// Bytes that it holds of what was said, and of exchanges that are not whole. It is bounded, whatever was said.
     fn held(&self) -> usize {

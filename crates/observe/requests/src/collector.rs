@@ -2,9 +2,9 @@
 //! protocol, and in the end which were made for which others. A trace that goes on and captures that are read use the same.
 
 use crate::connection::TransferAccount;
-use crate::exchange::{Exchange, ExchangeKind};
+use crate::exchange::{Exchange, ExchangeEnd, ExchangeKind};
 use crate::exchange_events::{
-    ExchangeContext, RequestEventSink, emit_exchange, place_name, unit_of,
+    ExchangeContext, HostsElsewhere, RequestEventSink, emit_exchange, place_name_among, unit_of,
 };
 use crate::request_parents::{RequestSpan, find_parents};
 use stackline_core::trace_index::RunFlow;
@@ -38,6 +38,8 @@ pub struct ExchangeThreads {
 #[derive(Clone, Debug, Default)]
 pub struct RequestCollector {
     hosts: Vec<String>,
+    /// What hosts are called that are not watched, where somebody named them.
+    elsewhere: HostsElsewhere,
     spans: Vec<RequestSpan>,
     /// What was asked before this moment has been found to be made for others, or not, ns.
     settled_ns: u64,
@@ -61,6 +63,13 @@ impl RequestCollector {
         }
     }
 
+    /// Hosts that are not watched are called so.
+    #[must_use]
+    pub fn naming(mut self, elsewhere: HostsElsewhere) -> Self {
+        self.elsewhere = elsewhere;
+        self
+    }
+
     /// The hosts, by number.
     #[must_use]
     pub fn hosts(&self) -> &[String] {
@@ -75,7 +84,11 @@ impl RequestCollector {
         threads: ExchangeThreads,
         sink: &mut RequestEventSink<'_>,
     ) {
-        emit_exchange(exchange, context, &self.hosts, sink);
+        let context = ExchangeContext {
+            elsewhere: Some(&self.elsewhere),
+            ..*context
+        };
+        emit_exchange(exchange, &context, &self.hosts, sink);
         *self.by_protocol.entry(exchange.protocol).or_default() += 1;
         self.void += u64::from(exchange.void.is_some());
         self.name_flow(exchange);
@@ -97,6 +110,12 @@ impl RequestCollector {
         self.flows.contains_key(&(flow & LAST_FLOW))
     }
 
+    /// What the host of an end is called.
+    #[must_use]
+    pub fn place_name(&self, end: &ExchangeEnd) -> String {
+        place_name_among(end, &self.hosts, Some(&self.elsewhere))
+    }
+
     /// The flow of a request gets its row in the index.
     fn name_flow(&mut self, exchange: &Exchange) {
         let id = exchange.flow & LAST_FLOW;
@@ -107,7 +126,7 @@ impl RequestCollector {
             return self.left_out.add(Bound::Named, 1);
         }
         let [client, server] =
-            [&exchange.client, &exchange.server].map(|end| place_name(end, &self.hosts));
+            [&exchange.client, &exchange.server].map(|end| self.place_name(end));
         let service = format!("{server}:{}", exchange.server.address.port());
         // A flow's hosts are those of its first side and its second.
         let hosts = if exchange.reversed {
@@ -267,7 +286,7 @@ pub fn counted_requests(by_protocol: &BTreeMap<&'static str, u64>) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{ExchangeEnd, ExchangeMessage};
+    use crate::exchange::ExchangeMessage;
     use stackline_events::EventValue;
     use stackline_redact::RedactedName;
 

@@ -42,6 +42,8 @@ pub struct ExchangeMessage {
     /// How long its sender sent nothing in the midst of it although all before had arrived and there was room, ns: it had nothing to
     /// send.
     pub paused_ns: u64,
+    /// How long its sender waited in the midst of it for what the other end said then (`100 Continue`), beside a round trip, ns.
+    pub awaited_ns: u64,
     /// How long its receiver read nothing although bytes of it lay there, ns.
     pub late_ns: u64,
 }

@@ -6,6 +6,8 @@ use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::time_account::account_time;
 use stackline_events::EventValue;
 use stackline_events::unit_ids::{self, EventStreamDirection};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Takes an event: host, keyword, moment, data.
 pub type RequestEventSink<'e> = dyn FnMut(&str, &str, u64, &[EventValue<'_>]) + 'e;
@@ -60,11 +62,26 @@ impl std::ops::Add for ServerThreadWork {
     }
 }
 
+/// The processes of an exchange's ends, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExchangeProcesses {
+    /// That of who asks.
+    pub client: Option<u32>,
+    /// That of who answers.
+    pub server: Option<u32>,
+    /// Whether the last program of the trace asks, for which the others are there, or what it has begun.
+    pub is_callers: Option<bool>,
+}
+
 /// What is known of an exchange beside its packets and sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeContext<'k> {
     /// The programs of both ends, client's first.
     pub programs: (&'k str, &'k str),
+    /// Their processes.
+    pub processes: ExchangeProcesses,
+    /// What hosts are called that are not watched, where somebody named them.
+    pub elsewhere: Option<&'k HostsElsewhere>,
     /// What the server did.
     pub work: Option<ServerThreadWork>,
     /// What the thread that read the request did while that lay unread.
@@ -81,12 +98,27 @@ pub fn unit_of(exchange: &Exchange) -> i64 {
     unit_ids::unit(exchange.flow & unit_ids::LAST_FLOW, exchange.number)
 }
 
+/// What hosts that are not watched are called, by their addresses.
+pub type HostsElsewhere = BTreeMap<IpAddr, String>;
+
 /// The name of a place: its host, or its address where it is elsewhere.
 #[must_use]
 pub fn place_name(place: &ExchangeEnd, hosts: &[String]) -> String {
-    place
-        .host
-        .and_then(|host| hosts.get(host).cloned())
+    place_name_among(place, hosts, None)
+}
+
+/// The same where hosts elsewhere may have been given names.
+#[must_use]
+pub fn place_name_among(
+    place: &ExchangeEnd,
+    hosts: &[String],
+    elsewhere: Option<&HostsElsewhere>,
+) -> String {
+    let address = place.address.ip().to_canonical();
+    let watched = place.host.and_then(|host| hosts.get(host));
+    watched
+        .or_else(|| elsewhere?.get(&address))
+        .cloned()
         .unwrap_or_else(|| place.address.ip().to_string())
 }
 
@@ -103,8 +135,8 @@ pub fn emit_exchange(
         [EventStreamDirection::There, EventStreamDirection::Back]
     };
     let names = [
-        place_name(&exchange.client, hosts),
-        place_name(&exchange.server, hosts),
+        place_name_among(&exchange.client, hosts, known.elsewhere),
+        place_name_among(&exchange.server, hosts, known.elsewhere),
     ];
     let one = ExchangeEventWriter {
         exchange,
@@ -356,6 +388,18 @@ impl ExchangeEventWriter<'_> {
                 &[self.unit.into(), trace, span],
             );
         }
+        if known.processes != ExchangeProcesses::default() {
+            let ExchangeProcesses {
+                client,
+                server,
+                is_callers,
+            } = known.processes;
+            let pids = [client, server].map(|pid| EventValue::from(pid.map(u64::from)));
+            let is_callers = EventValue::from(is_callers.map(i64::from));
+            let [client, server] = pids;
+            let row = [self.unit.into(), client, server, is_callers];
+            emit(host, "REQUEST_PROCESS", at_ns, &row);
+        }
         self.network(host, at_ns, emit);
         self.work(known, host, at_ns, emit);
     }
@@ -413,6 +457,7 @@ impl ExchangeEventWriter<'_> {
             sum(response, |message| message.late_ns),
             sum(request, |message| message.paused_ns),
             sum(response, |message| message.paused_ns),
+            sum(request, |message| message.awaited_ns),
         ];
         if values.iter().any(|value| *value > 0) {
             let mut row = vec![EventValue::from(self.unit)];

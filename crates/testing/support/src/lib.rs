@@ -7,6 +7,7 @@
 
 pub mod bench_arguments;
 pub mod browser;
+pub mod exchange_verdicts;
 pub mod quic_session;
 mod waiting;
 

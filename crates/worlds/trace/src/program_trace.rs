@@ -129,7 +129,8 @@ pub fn trace_once(
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), options.access)?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(programs)?;
-    let session = TraceSession::new(options, setting, sources, &directory)?;
+    let mut session = TraceSession::new(options, setting, sources, &directory)?;
+    session.analysis.recorder.expect_programs(programs.len());
     match session.run(looker, options, setting, programs, stop) {
         Ok(outcome) => {
             directory.finish(&[], true, None)?;

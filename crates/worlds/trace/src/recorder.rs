@@ -12,7 +12,9 @@ use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_monitor::observe::sockets::{SocketChange, TcpState, Transport};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_builder::ConnectionOrigin;
-use stackline_requests::exchange_events::{ExchangeContext, ServerThreadWork, place_name};
+use stackline_requests::exchange_events::{
+    ExchangeContext, ExchangeProcesses, ServerThreadWork, place_name,
+};
 use stackline_requests::{
     Bound, Builder, Exchange, LeftOut, ObservationEnd, ObservedHost, Secrets, SocketEvent, Unknown,
 };
@@ -39,6 +41,8 @@ pub(crate) struct RequestRecorder {
     attempts: ConnectAttempts,
     times: ThreadTimes,
     has_threads: bool,
+    /// How many programs the trace starts: the last of them is the one that it is about.
+    programs_started: u32,
     /// Only requests of these programs are wanted.
     only_traced: bool,
     contents: bool,
@@ -74,6 +78,7 @@ impl RequestRecorder {
             attempts: ConnectAttempts::default(),
             times: ThreadTimes::default(),
             has_threads,
+            programs_started: 0,
             only_traced,
             contents,
             logs: BTreeMap::new(),
@@ -92,6 +97,11 @@ impl RequestRecorder {
     pub(crate) const fn with_disk(mut self, most_bytes: u64) -> Self {
         self.sample = RequestSample::new(most_bytes);
         self
+    }
+
+    /// So many programs are started, of which the last asks the others.
+    pub(crate) fn expect_programs(&mut self, count: usize) {
+        self.programs_started = u32::try_from(count).unwrap_or(0);
     }
 
     /// What is to be said of requests that were left out, as events would take too much of the disk.
@@ -341,8 +351,14 @@ impl RequestRecorder {
             self.who
                 .program(of_server, &place_name(&exchange.server, hosts)),
         );
+        let processes = ExchangeProcesses {
+            client: self.who.pid(of_client),
+            server: self.who.pid(of_server),
+            is_callers: self.who.is_of_last(of_client, self.programs_started),
+        };
         let known = ExchangeContext {
             programs: (&names.0, &names.1),
+            processes,
             work,
             wait,
             segments: false,

@@ -20,6 +20,8 @@ struct TracedThread {
     /// The container that it is in, where that is not this process's.
     container: Option<String>,
     traced: bool,
+    /// Which of the programs that the trace started it is of, by their order from 1; 0 where it is of none.
+    program: u32,
 }
 
 /// Threads by their numbers.
@@ -37,6 +39,9 @@ pub(crate) struct ThreadDirectory {
     numbers: ThreadNumbers,
     /// The newest child of a thread, whose other number its parent is given when the call returns.
     newest: HashMap<u32, u32>,
+    /// The thread that starts the programs of the trace, and how many it has started.
+    starter: Option<u32>,
+    started: u32,
     pub(crate) left_out: LeftOut,
 }
 
@@ -101,6 +106,7 @@ impl ThreadDirectory {
             return;
         };
         let known = self.look(thread);
+        self.starter = Some(thread);
         self.insert(
             thread,
             TracedThread {
@@ -122,6 +128,10 @@ impl ThreadDirectory {
                 }
                 if is_process.unwrap_or(true) {
                     new.process = *child;
+                    if self.starter == Some(event.thread) {
+                        self.started += 1;
+                        new.program = self.started;
+                    }
                     self.begins(event.thread, *child, event.at_ns);
                 }
                 self.insert(*child, new);
@@ -205,6 +215,7 @@ impl ThreadDirectory {
                 name: self.numbers.name(thread).unwrap_or_default(),
                 container: None,
                 traced: false,
+                program: 0,
             };
         };
         let status = std::fs::read_to_string(format!("/proc/{own}/status")).unwrap_or_default();
@@ -226,6 +237,7 @@ impl ThreadDirectory {
             name: name.trim().to_owned(),
             container: self.containers.name_of(process),
             traced: false,
+            program: 0,
         }
     }
 
@@ -266,6 +278,18 @@ impl ThreadDirectory {
     /// The process of a thread.
     pub(crate) fn process(&self, thread: u32) -> Option<u32> {
         self.threads.get(&thread).map(|known| known.process)
+    }
+
+    /// The process of a thread, by the number that this process sees.
+    pub(crate) fn pid(&self, thread: u32) -> Option<u32> {
+        self.numbers.own(self.process(thread)?)
+    }
+
+    /// Whether a thread is of the last of so many programs that the trace starts; `None` where its program is not known, or others
+    /// were started than these.
+    pub(crate) fn is_of_last(&self, thread: u32, programs: u32) -> Option<bool> {
+        let program = self.threads.get(&thread)?.program;
+        (program > 0 && self.started <= programs).then_some(program == programs)
     }
 
     /// Whether a thread is of a program that is traced.

@@ -1,5 +1,6 @@
 //! Requests of programs that are not ours: what each cost, by cause, and what an emulated network did to it.
 
+pub(super) mod accounted;
 pub(super) mod attempts;
 pub(super) mod cause_costs;
 pub(super) mod causes;
@@ -14,6 +15,8 @@ pub(super) mod network;
 pub(super) mod queueing;
 pub(super) mod request;
 pub(super) mod request_account;
+pub(super) mod request_roots;
 pub(super) mod responders;
+pub(super) mod server_time;
 pub(super) mod way_rates;
 pub(super) mod worst;

@@ -7,6 +7,7 @@ use super::{clocks, host_names};
 use stackline_core::trace_index::ClockCorrection;
 use stackline_core::units;
 use stackline_dissect::left_out::LeftOut;
+use stackline_requests::exchange_events::HostsElsewhere;
 use stackline_requests::{ObservedHost, PacketPassage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -87,6 +88,28 @@ impl CapturePlan {
             .zip(notes)
             .for_each(|(all, note)| all.extend(note));
         plan
+    }
+
+    /// Hosts that have addresses of these are called so and have all of them, unless they were named by their captures: one host may
+    /// have several.
+    #[must_use]
+    pub fn naming(mut self, named: &HostsElsewhere, surveys: &[Survey]) -> Self {
+        for host in 0..self.hosts.len() {
+            let own = self.hosts[host].addresses.iter();
+            let Some(name) = own.filter_map(|address| named.get(address)).next().cloned() else {
+                continue;
+            };
+            let all = named.iter().filter(|(_, of)| **of == name);
+            let more: Vec<IpAddr> = all.map(|(address, _)| *address).collect();
+            let known = &mut self.hosts[host].addresses;
+            known.extend(more);
+            known.sort_unstable();
+            known.dedup();
+            if !self.is_named(host, surveys) {
+                self.hosts[host].name = name;
+            }
+        }
+        self
     }
 
     /// Whether somebody gave the host its name.

@@ -1,11 +1,13 @@
 //! Captures that are read together: packets in the order of time, to events of segments, of connections and of requests.
 
+use super::clock_steps::InterfaceClocks;
 use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
 use super::packet_copies::PacketCopies;
 use super::packet_words::{StreamEndTexts, why_unread};
 use crate::{Error, ImportMistakes, Imported};
 use stackline_core::trace_index::RunFlow;
+use stackline_core::units;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
 use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
 use stackline_dissect::left_out::Bound;
@@ -14,7 +16,7 @@ use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransp
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventTable, EventValue};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
-use stackline_requests::exchange_events;
+use stackline_requests::exchange_events::{self, HostsElsewhere};
 use stackline_requests::{
     Builder, Exchange, OfDatagram, PacketPassage, Secrets, SegmentPassage, Unknown,
 };
@@ -47,6 +49,8 @@ pub struct CaptureReadOptions {
     pub asked: bool,
     /// What TLS is opened with.
     pub secrets: Option<Secrets>,
+    /// What hosts are called whose captures are not here, by their addresses.
+    pub elsewhere: HostsElsewhere,
     /// The first flow that is free for a question after a name, where it is behind [`FIRST_LOOKUP`].
     pub first_lookup: u32,
 }
@@ -94,6 +98,7 @@ struct CaptureSource<'r> {
     connections: CaptureConnections,
     accounts: Accounts,
     waiting: VecDeque<(u64, OwnedCapturePacket)>,
+    clocks: InterfaceClocks,
     ended: bool,
     /// Packets that were not read, by why.
     others: Others,
@@ -154,6 +159,7 @@ impl<'r> CaptureEventReader<'r> {
                 connections: CaptureConnections::default(),
                 accounts: Accounts::default(),
                 waiting: VecDeque::new(),
+                clocks: InterfaceClocks::default(),
                 ended: false,
                 others: Others::new(),
                 sees_both: false,
@@ -179,7 +185,7 @@ impl<'r> CaptureEventReader<'r> {
         let names: Vec<String> = plan.hosts.iter().map(|host| host.name.clone()).collect();
         let together = SharedCaptureState {
             plan,
-            collector: RequestCollector::new(names.clone()),
+            collector: RequestCollector::new(names.clone()).naming(options.elsewhere.clone()),
             names,
             source_of: (0..plan.hosts.len())
                 .map(|host| source_of(host).unwrap_or(0))
@@ -293,10 +299,18 @@ impl CaptureSource<'_> {
                 from,
                 imported,
                 waiting,
+                clocks,
                 ..
             } = self;
             let step = from.step(|packet| match packet {
                 Ok(packet) => {
+                    if let Some(back_ns) = clocks.take(packet.interface, packet.at_ns) {
+                        imported.mistake(format!(
+                            "packet {} is {} earlier than one before it: the clock of the capture was set back, or files were joined; times across that are not known",
+                            packet.number,
+                            units::format_time(back_ns as f64 / 1e9)
+                        ));
+                    }
                     let host = together.host(at, packet.interface);
                     waiting.push_back((
                         together.plan.reference_ns(host, packet.at_ns),
@@ -673,7 +687,7 @@ impl SharedCaptureState<'_> {
             self.finished.asked.push(CapturedRequest {
                 unit: exchange_events::unit_of(exchange),
                 answer: (stream, response.from, response.end - response.from),
-                server: exchange_events::place_name(&exchange.server, &self.names),
+                server: self.collector.place_name(&exchange.server),
                 name: exchange.name.whole().to_owned(),
                 status: exchange.status.kept().to_owned(),
                 at_ns: (own(from), own(to)),

@@ -203,7 +203,8 @@ pub fn read_captures(
             .get_or_insert_with(Secrets::default)
             .adopt(secrets);
     }
-    let plan = CapturePlan::of(&surveys, &given.iter().cloned().collect());
+    let plan = CapturePlan::of(&surveys, &given.iter().cloned().collect())
+        .naming(&options.elsewhere, &surveys);
     drop(surveys);
     let failed =
         |cause: crate::Error| Error::input(format!("a capture cannot be read again: {cause}"));

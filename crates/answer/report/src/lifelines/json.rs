@@ -3,7 +3,7 @@
 use super::Shown;
 use serde_json::{Value, json as object};
 use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, LifelinePoint};
-use stackline_analyze::names::segment_name;
+use stackline_analyze::names::{SENDS_AGAIN, segment_name};
 use stackline_analyze::segments::{LifelineSegment, lifeline_duration_ns};
 use stackline_analyze::stages::Stages;
 
@@ -30,6 +30,7 @@ pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
         "outcomes": statistics.outcomes.iter().map(|count| object!({
             "connections": count.connections, "group": count.group, "outcome": name(count.outcome), "at": at(count.outcome), "units": count.lines,
         })).collect::<Vec<_>>(),
+        "requests": shown.requests,
         "whole": statistics.whole,
         "segments": statistics.segments.iter().map(|one| segment(&lifelines.points, one)).collect::<Vec<_>>(),
         "by_stage": statistics.by_stage.as_ref().map(|stages| object!({
@@ -65,7 +66,10 @@ fn staged(of: &LifelinePoint, stage: u32) -> Value {
 fn segment(points: &[LifelinePoint], segment: &LifelineSegment) -> Value {
     let point = |at: u32| &points[at as usize];
     let mut value = object!(segment);
-    value["name"] = segment_name(point(segment.from), point(segment.to)).into();
+    value["name"] = match segment.waits {
+        true => SENDS_AGAIN.into(),
+        false => segment_name(point(segment.from), point(segment.to)).into(),
+    };
     value
 }
 

@@ -22,6 +22,7 @@ fn shown(table: &EventTable, grouped: bool) -> (String, serde_json::Value) {
     let shown = Shown {
         lifelines: &made,
         statistics: &statistics,
+        requests: None,
         by: "server",
         notes: &notes,
     };
@@ -116,6 +117,7 @@ fn gnuplot_gets_one_block_of_rows_a_line() {
     let files = super::lifelines_gnuplot(&Shown {
         lifelines: &made,
         statistics: &statistics,
+        requests: None,
         by: "server",
         notes: &[],
     });

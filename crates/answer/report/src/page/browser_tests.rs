@@ -81,6 +81,10 @@ fn the_page_in_chromium() {
             "a wait is no link's, and the median is of units that came",
             waits_are_no_links,
         ),
+        (
+            "requests have the account that findings have",
+            requests_have_their_account,
+        ),
         ("dark as the system says, and by the button", dark_and_light),
         ("hostile names are inert", hostile_names_are_inert),
         (
@@ -836,6 +840,29 @@ fn waits_are_no_links(browser: &mut Browser, directory: &Path) {
     }
     let pieces = text(browser, "#breakdown table");
     assert!(pieces.contains("wait for retransmission"), "{pieces}");
+}
+
+fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
+    let traced = traced::TracedFixture {
+        requests: traced::accounted(),
+        ..traced::few()
+    };
+    opened(browser, directory, &traced);
+    browser.until("document.querySelector('#breakdown table')");
+    let said = text(browser, "#bars");
+    // The whole time of the request, not that from its first event on.
+    for words in ["percentile: 50.0 us", "the application: 40.0 us"] {
+        assert!(said.contains(words), "no `{words}` in {said}");
+    }
+    let pieces = text(browser, "#breakdown table");
+    for words in ["wait for retransmission khons > udjat", "30.0 us (60 %)", "server nginx on udjat"] {
+        assert!(pieces.contains(words), "no `{words}` in {pieces}");
+    }
+    let table = text(browser, "#segments-body");
+    assert!(
+        table.contains("by the account that findings have") && table.contains("67 %"),
+        "{table}"
+    );
 }
 
 fn dark_and_light(browser: &mut Browser, directory: &Path) {

@@ -3,7 +3,7 @@
 
 use crate::page::{Content, MOST_EVENTS};
 use serde_json::{Value, json};
-use stackline_analyze::findings::{Evidence, Finding};
+use stackline_analyze::findings::{AccountedCause, AccountedRequest, Evidence, Finding};
 use stackline_analyze::lifelines::{
     Id, Lifeline, LifelineOutcome, LifelinePassage, LifelinePoint, Lifelines,
 };
@@ -16,6 +16,28 @@ pub(crate) const ORIGIN_NS: u64 = 1_790_000_000_123_456_789;
 pub(crate) const HOSTILE: &str =
     "</script><img src=x onerror=\"alert(1)\"><script>alert(2)</script>";
 
+/// What the time of the first two calls of [`few`] went into.
+pub(crate) fn accounted() -> Vec<AccountedRequest> {
+    let cause = |order, cause, place: &str, layer| AccountedCause {
+        order,
+        cause,
+        place: place.to_owned(),
+        layer,
+    };
+    let lost = cause(3, "wait for retransmission", "khons > udjat", "protocol");
+    let works = cause(9, "server", "nginx on udjat", "application");
+    let request = |number, parts: Vec<(AccountedCause, i64)>| AccountedRequest {
+        unit: unit_ids::unit(0, number),
+        is_root: true,
+        total_ns: parts.iter().map(|(_, ns)| *ns).sum(),
+        parts,
+    };
+    vec![
+        request(0, vec![(lost, 30_000), (works.clone(), 20_000)]),
+        request(1, vec![(works, 40_000)]),
+    ]
+}
+
 /// Everything that a page is made of.
 #[derive(Debug, Default)]
 pub(crate) struct TracedFixture {
@@ -26,6 +48,7 @@ pub(crate) struct TracedFixture {
     pub(crate) index: Index,
     pub(crate) events: EventTable,
     pub(crate) lifelines: Lifelines,
+    pub(crate) requests: Vec<AccountedRequest>,
 }
 
 impl TracedFixture {
@@ -41,6 +64,7 @@ impl TracedFixture {
             index: &self.index,
             events: &self.events,
             lifelines: &self.lifelines,
+            requests: &self.requests,
             most_events: MOST_EVENTS,
         }
     }

@@ -18,8 +18,9 @@ pub(crate) struct ImportFlags {
     /// Add to this run: a directory, or its name under the runs directory
     #[arg(long, value_name = "RUN")]
     pub(crate) into: Option<PathBuf>,
-    /// Names for the hosts of a log, with * for the name they have in it; once for each log
-    #[arg(long, value_name = "NAME=LOG")]
+    /// Names for the hosts of a log, with * for the name they have in it; once for each log. Of captures also the name of a host by its
+    /// addresses, which are one host then: web=10.0.0.2,fd00::2
+    #[arg(long, value_name = "NAME=LOG|ADDRESS,...")]
     pub(crate) host: Vec<String>,
     /// How far a host's clock is ahead (+) or behind (-), which comes off its times; once for each host
     #[arg(long, value_name = "HOST=+TIME", allow_hyphen_values = true, value_parser = clock)]

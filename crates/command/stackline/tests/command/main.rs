@@ -55,6 +55,7 @@ mod spims;
 mod ssh;
 mod together;
 mod trace;
+mod trace_doors;
 mod trace_network;
 mod trace_ptrace;
 mod traces;

@@ -287,8 +287,12 @@ impl Speaks {
         let Some(mut dissector) = protocol_recognition::recognise(&opening, last) else {
             return;
         };
-        if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(there)) {
-            dissector = Box::new(tls::decryption::Deciphered::new(secrets, port));
+        match secrets.take() {
+            Some(secrets) if tls::is_client_hello(there) => {
+                dissector = Box::new(tls::decryption::Deciphered::new(secrets, port));
+            }
+            Some(secrets) => dissector.know_secrets(secrets),
+            None => {}
         }
         let mut skip = [before, before_back];
         for early in early.drain(..) {

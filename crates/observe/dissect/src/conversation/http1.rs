@@ -11,6 +11,7 @@ use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::conversation::pending_requests::{
     PendingExchange, PendingExchangeQueue, known_exchange, of_answer,
 };
+use crate::conversation::tls::session_secrets::Secrets;
 use crate::conversation::turn_dissector::TurnDissector;
 use crate::conversation::websocket::WebSocket;
 use crate::left_out::Bound;
@@ -64,6 +65,8 @@ pub struct Http1 {
     start_tunnel: Option<fn() -> Box<dyn Dissector>>,
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
+    /// What TLS in the tunnel is opened with.
+    secrets: Option<Secrets>,
 }
 
 /// A request that is not answered yet.
@@ -197,18 +200,23 @@ impl Dissector for Http1 {
     fn protocol(&self) -> &'static str {
         match &self.tunnel {
             None => "HTTP/1.1",
-            Some(tunnel) if tunnel.is_exact() => tunnel.protocol(),
-            Some(_) => "HTTP/1.1, then by turns",
+            Some(tunnel) if tunnel.protocol() == "by turns" => "HTTP/1.1, then by turns",
+            Some(tunnel) => tunnel.protocol(),
         }
     }
 
-    fn protocol_of(&self, _: ExchangeKind, number: u64) -> &'static str {
-        let is_before = number < self.before_tunnel && self.is_exact();
-        if is_before {
-            "HTTP/1.1"
-        } else {
-            self.protocol()
+    fn protocol_of(&self, kind: ExchangeKind, number: u64) -> &'static str {
+        match (&self.tunnel, number.checked_sub(self.before_tunnel)) {
+            (Some(tunnel), Some(within)) if tunnel.protocol() != "by turns" => {
+                tunnel.protocol_of(kind, within)
+            }
+            (Some(_), Some(_)) => self.protocol(),
+            _ => "HTTP/1.1",
         }
+    }
+
+    fn know_secrets(&mut self, secrets: Secrets) {
+        self.secrets = Some(secrets);
     }
 
     fn is_exact(&self) -> bool {
@@ -450,6 +458,9 @@ impl Http1 {
                     Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
                 }
             });
+            if let (Some(tunnel), Some(secrets)) = (&mut self.tunnel, &self.secrets) {
+                tunnel.know_secrets(secrets.clone());
+            }
             self.before_tunnel = self.next;
         }
     }

@@ -421,6 +421,14 @@ impl TlsDissector {
         if self.offer.early && !FINISHED.contains(&(end - at)) {
             return; // Data before the handshake is over.
         }
+        if end - at == HIDDEN_ALERT {
+            // What stands in place of its Finished refuses the server's flight: why is encrypted.
+            let name = RedactedName::fixed("alert (encrypted)");
+            found.push(DissectorEvent::named(0, ExchangeRole::Response, name));
+            self.finish(self.server_end, found);
+            self.phase = TlsPhase::Data;
+            return;
+        }
         self.finish(self.server_end, found);
         self.phase = TlsPhase::LastFlight;
         self.flies(at, end, found);

@@ -2,7 +2,10 @@
 
 use super::http1::{self, Http1};
 use super::opening::{ConversationOpening, ProtocolVerdict};
-use super::{Dissector, DissectorEvent};
+use super::tls::decryption::Deciphered;
+use super::tls::session_secrets::Secrets;
+use super::tls;
+use super::{Dissector, DissectorEvent, ExchangeKind};
 use stackline_events::unit_ids::EventStreamDirection;
 
 /// No port says what is spoken within.
@@ -19,6 +22,8 @@ pub(super) struct Tunnel {
     recognise: Recognise,
     /// What was said before it is known what is spoken.
     early: Vec<(EventStreamDirection, u64, Vec<u8>)>,
+    /// What TLS is opened with.
+    secrets: Option<Secrets>,
     inner: Option<Box<dyn Dissector>>,
 }
 
@@ -28,6 +33,7 @@ impl Tunnel {
         Self {
             recognise,
             early: Vec::new(),
+            secrets: None,
             inner: None,
         }
     }
@@ -53,9 +59,11 @@ impl Tunnel {
         };
         // A tunnel in a tunnel goes by turns, so that they cannot be nested without end.
         let is_http = http1::recognise(&opening) == ProtocolVerdict::Yes;
-        let inner = match is_http {
-            true => Some(Box::<Http1>::default() as Box<dyn Dissector>),
-            false => (self.recognise)(&opening, last),
+        let is_tls = tls::is_client_hello(&there);
+        let inner = match (is_http, self.secrets.take_if(|_| is_tls)) {
+            (true, _) => Some(Box::<Http1>::default() as Box<dyn Dissector>),
+            (false, Some(secrets)) => Some(Box::new(Deciphered::new(secrets, NO_PORT)) as _),
+            (false, None) => (self.recognise)(&opening, last),
         };
         if let Some(mut inner) = inner {
             for (side, at, bytes) in self.early.drain(..) {
@@ -107,6 +115,16 @@ impl Dissector for Tunnel {
         self.inner
             .as_ref()
             .map_or("HTTP/1.1", |inner| inner.protocol())
+    }
+
+    fn protocol_of(&self, kind: ExchangeKind, number: u64) -> &'static str {
+        self.inner
+            .as_ref()
+            .map_or("HTTP/1.1", |inner| inner.protocol_of(kind, number))
+    }
+
+    fn know_secrets(&mut self, secrets: Secrets) {
+        self.secrets = Some(secrets);
     }
 
     fn is_exact(&self) -> bool {
@@ -170,6 +188,19 @@ mod tests {
         ]);
         assert_eq!(names[2..], ["1 request is GET k:1", "1 response is nil"]);
         assert_eq!(protocol, "RESP");
+    }
+
+    #[test]
+    fn tls_behind_a_connect_is_tls() {
+        let hello = b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03\
+            0123456789abcdef0123456789abcdef\x00\x00\x02\x13\x01\x01\x00\x00\x00";
+        let refusal = b"\x15\x03\x03\x00\x02\x02\x46";
+        let (names, protocol) = within(&[('>', hello), ('<', refusal)]);
+        assert_eq!(
+            names[2..],
+            ["1 request is TLS handshake", "1 response is alert 70"]
+        );
+        assert_eq!(protocol, "TLS, by turns");
     }
 
     #[test]

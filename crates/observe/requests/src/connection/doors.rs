@@ -228,12 +228,45 @@ impl RequestConnection {
             since_ns: since.unwrap_or(last_let_go).max(had_room),
             until_ns: at_ns,
             is_pause: since.is_some(),
+            awaited_ns: 0,
+            travelled_ns: 0,
         };
+        let gap = self.part_answered_gap(way, gap);
+        let own = &mut self.ways[way as usize];
         if at_ns.saturating_sub(gap.since_ns) >= PAUSE_NS && (gap.is_pause || !is_let_go) {
             if gap.is_pause {
                 own.burst_from = from;
             }
             remember(&mut own.gaps, gap, &mut self.left_out);
+        }
+    }
+
+    /// Parts a gap in whose midst the other end said something, for the first time since the message began: its sender waited for that,
+    /// and of what it waited a round trip is the way.
+    fn part_answered_gap(&self, way: EventStreamDirection, gap: SendGap) -> SendGap {
+        let is_sender_seen = self.ends[way as usize].host.is_some();
+        let trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
+        // With several at once it is not known for which of them the other end spoke.
+        let is_alone = self.open.len() == 1;
+        let said = self.ways[1 - way as usize].passed();
+        let said_ns = said
+            .end()
+            .checked_sub(1)
+            .and_then(|last| said.of(last))
+            .map(|moment| moment.at_ns)
+            .filter(|said_ns| is_alone && *said_ns > gap.since_ns && *said_ns <= gap.until_ns);
+        let Some(said_ns) = said_ns else { return gap };
+        let waited_ns = said_ns - gap.since_ns;
+        let behind_ns = gap.until_ns - said_ns;
+        // The way there and back lies before what is said where the sender is seen, and else behind it.
+        let (awaited_ns, travelled_ns) = match is_sender_seen {
+            true => (waited_ns.saturating_sub(trip_ns), waited_ns.min(trip_ns)),
+            false => (waited_ns, behind_ns.min(trip_ns)),
+        };
+        SendGap {
+            awaited_ns,
+            travelled_ns,
+            ..gap
         }
     }
 

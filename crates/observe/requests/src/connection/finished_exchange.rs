@@ -410,6 +410,7 @@ impl RequestConnection {
                 .fold(0, sum),
             window_ns,
             paused_ns: own.paused_ns(from, end),
+            awaited_ns: own.awaited_ns(from, end),
         }
     }
 }

@@ -17,6 +17,10 @@ pub(super) struct SendGap {
     pub(super) until_ns: u64,
     /// Whether acknowledgements say that the sender had nothing to send; else only what its program wrote does.
     pub(super) is_pause: bool,
+    /// How long of it the sender waited for what the other end said then, beside a round trip, ns.
+    pub(super) awaited_ns: u64,
+    /// A part of it that nobody paused: what the other end said, and what follows that, was on its way.
+    pub(super) travelled_ns: u64,
 }
 
 /// One direction.
@@ -114,6 +118,18 @@ impl RequestStreamState {
 
     /// How long its sender sent nothing in the midst of bytes between two offsets although nothing hindered it, ns.
     pub(super) fn paused_ns(&self, from: u64, end: u64) -> u64 {
+        self.sum_of_pauses(from, end, |gap| {
+            let whole = gap.until_ns.saturating_sub(gap.since_ns);
+            whole.saturating_sub(gap.awaited_ns + gap.travelled_ns)
+        })
+    }
+
+    /// How long it waited there for what the other end said then, ns.
+    pub(super) fn awaited_ns(&self, from: u64, end: u64) -> u64 {
+        self.sum_of_pauses(from, end, |gap| gap.awaited_ns)
+    }
+
+    fn sum_of_pauses(&self, from: u64, end: u64, ns: impl Fn(&SendGap) -> u64) -> u64 {
         let passed = self.passed();
         // What comes before the first byte is not of these.
         let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
@@ -121,9 +137,8 @@ impl RequestStreamState {
             .iter()
             .filter(|gap| gap.end > from && gap.end <= end && gap.since_ns >= begun)
             .filter(|gap| gap.is_pause || self.was_written_behind(gap))
-            .fold(0, |all, gap| {
-                all.saturating_add(gap.until_ns.saturating_sub(gap.since_ns))
-            })
+            .map(ns)
+            .fold(0, u64::saturating_add)
     }
 
     /// Whether the data behind a gap were written only when they left. A call that goes on long behind that waits for room itself.

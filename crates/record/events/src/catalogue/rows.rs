@@ -404,9 +404,9 @@ catalogue! {
 
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
-        window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns,
+        window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
     }
-        "what held it up on its way: segments sent again and how late, ends held back for an acknowledgement, no room at the receiver; how long the client read nothing although bytes lay there; how long senders sent nothing in the midst of a message although nothing hindered them";
+        "what held it up on its way: segments sent again and how late, ends held back for an acknowledgement, no room at the receiver; how long the client read nothing although bytes lay there; how long senders sent nothing in the midst of a message although nothing hindered them; how long the client waited within its request for what the server said then, as `100 Continue`, beside a round trip";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
@@ -419,6 +419,9 @@ catalogue! {
         observer_ns, other_ns,
     }
         "what the thread that read it did while it lay unread";
+
+    RequestProcess = "REQUEST_PROCESS", Tool: { unit, client_pid, server_pid, is_callers }
+        "the processes of both ends; 1 where the last program of the trace asks, or what it has begun, 0 where another one does, empty where that is not known";
 
     NetFlow = "NET_FLOW", Tool: { stream, initiator, responder, first_sequence }
         "a connection, or a flow of datagrams, that a network carries begins: its stream there, its ends, the sequence number of its first byte where its beginning was seen";

@@ -97,7 +97,9 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
                 let went_on = sequential
                     .get(client)
                     .is_some_and(|begins_ns| has_between(begins_ns, end_ns, gap_ns));
-                if is_paced || went_on || has_others(all, &attempts, failed) {
+                let between = attempts[first..place].iter();
+                let goes_on = between.filter(|at| failure(&all[**at]).is_none()).count() >= GOES_ON;
+                if is_paced || went_on || goes_on || has_others(all, &attempts, failed) {
                     continue;
                 }
                 let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
@@ -142,6 +144,10 @@ fn has_between(begins_ns: &[u64], end_ns: u64, gap_ns: u64) -> bool {
         .get(first)
         .is_some_and(|begin_ns| *begin_ns < end_ns + gap_ns)
 }
+
+/// A client with several requests under way that asks for so many other things before, and has its answers, does not wait for another
+/// attempt either.
+const GOES_ON: usize = 3;
 
 /// Gaps after successes that say what is usual, at least.
 const USUAL: usize = 5;
@@ -265,6 +271,18 @@ mod tests {
             request("/a", "200", 16, 30),
         ];
         assert_eq!(retries(&at_once), []);
+    }
+
+    #[test]
+    fn a_client_that_goes_on_with_other_requests_backs_off_from_none() {
+        let all = |others: i64| {
+            let failed = request("/a", "503", 0, 10);
+            let others = (0..others).map(|at| request(&format!("/{at}"), "200", 20 * at + 20, 20 * at + 30));
+            let next = request("/a", "200", 500, 510);
+            [failed].into_iter().chain(others).chain([next]).collect::<Vec<_>>()
+        };
+        assert_eq!(retries(&all(2)).len(), 1);
+        assert_eq!(retries(&all(3)), []);
     }
 
     #[test]

@@ -6,6 +6,11 @@ use std::collections::BTreeMap;
 /// A share of a cost that counts as all of it.
 const NEARLY_ALL: f64 = 0.95;
 
+/// Of a cost, what is most of it; what few of the requests are, and how much longer than the mean theirs is.
+const MOST: f64 = 0.6;
+const FEW: f64 = 0.2;
+const OUTLYING: f64 = 4.0;
+
 /// From this share of a cost on it is said what would limit without it.
 const LIMITED: f64 = 0.02;
 
@@ -80,6 +85,21 @@ impl RequestCauseCost {
             (requests, ns) = (requests + count, ns + sum);
         }
         (requests, ns as f64 / requests.max(1) as f64)
+    }
+
+    /// Requests that have most of it though they are few: how many, and how much each has, ns; `None` where all have about as much.
+    pub(crate) fn of_few(&self) -> Option<(u64, f64)> {
+        let (all, mean) = self.of_most();
+        let (mut requests, mut ns) = (0, 0);
+        for (count, sum) in self.by_size.values().rev() {
+            if ns as f64 >= MOST * self.ns as f64 {
+                break;
+            }
+            (requests, ns) = (requests + count, ns + sum);
+        }
+        let each = ns as f64 / requests.max(1) as f64;
+        let are_few = (requests as f64) <= FEW * all as f64 && each >= OUTLYING * mean;
+        are_few.then_some((requests, each))
     }
 
     /// What would limit most of the requests without it, where that is a good deal of its time.

@@ -8,6 +8,7 @@ use crate::findings::requests::request::{TracedRequest, requests};
 pub(crate) use crate::findings::requests::request::{client_name, server_name};
 pub(crate) use crate::findings::requests::request_account::LARGE;
 use crate::findings::requests::request_account::RequestAccounts;
+use crate::findings::requests::request_roots::RequestRoots;
 use crate::findings::rows::EventRows;
 use std::collections::BTreeMap;
 
@@ -27,6 +28,8 @@ pub(crate) struct RequestCosts {
     pub(crate) total_ns: i64,
     /// How many those are.
     pub(crate) roots: u64,
+    /// Requests of programs beside the one that the trace is about: none of the figures is of these.
+    pub(crate) background: u64,
     /// The rows of those that nothing answered.
     pub(crate) unanswered: Vec<u32>,
     /// Attempts that failed and were made again.
@@ -34,8 +37,6 @@ pub(crate) struct RequestCosts {
     /// What a message and its answer cost programs more while they are looked at, ns; 0 where it was not measured.
     pub(crate) observer_ns: i64,
 }
-
-const DNS: &str = "DNS";
 
 impl RequestCosts {
     /// Of a trace; `None` where it has no requests.
@@ -48,17 +49,9 @@ impl RequestCosts {
         let accounts = RequestAccounts::of(&all, log);
         let mut costs: BTreeMap<(RequestCause, String), RequestCauseCost> = BTreeMap::new();
         let mut further_trips: BTreeMap<String, RequestCauseCost> = BTreeMap::new();
-        let within = lookups(&all);
+        let roots_of = RequestRoots::of(&all);
         let (mut total_ns, mut roots) = (0, 0);
-        let is_root = |request: &TracedRequest| {
-            request.parent.is_none() && !(request.unknown.is_some() && is_wait(request))
-        };
-        let is_attempt = |request: &&TracedRequest| request.is_call || request.is_unopened;
-        for request in all
-            .iter()
-            .filter(is_attempt)
-            .filter(|request| is_root(request) && !is_within(request, &within))
-        {
+        for request in all.iter().filter(|request| roots_of.has(request)) {
             let Some(times) = request.own_times.or(request.times) else {
                 continue;
             };
@@ -73,10 +66,13 @@ impl RequestCosts {
                 }
             });
         }
+        let background = roots_of.count_background(&all);
         let retries = retries(&all);
         for retry in retries
             .iter()
-            .filter(|retry| is_root(&all[retry.failed]) && is_root(&all[retry.next]))
+            .filter(|retry| {
+                roots_of.is_root(&all[retry.failed]) && roots_of.is_root(&all[retry.next])
+            })
         {
             total_ns += i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             let (cause, place) = between(&all, retry);
@@ -93,6 +89,7 @@ impl RequestCosts {
             waits,
             total_ns,
             roots,
+            background,
             unanswered,
             retries,
             observer_ns,
@@ -166,28 +163,6 @@ fn between(all: &[TracedRequest], retry: &Retry) -> (RequestCause, String) {
         ),
         false => (RequestCause::BackOff, client_name(known)),
     }
-}
-
-/// When each host asked after a name for a request: the time is that request's already.
-fn lookups(all: &[TracedRequest]) -> BTreeMap<&str, Vec<(u64, u64)>> {
-    let mut lookups: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
-    for request in all.iter().filter(|request| request.protocol != DNS) {
-        let length = request.times.map_or(0, |times| times.lookup.max(0));
-        if length > 0 {
-            let begin = request.begin_ns();
-            lookups
-                .entry(&request.client)
-                .or_default()
-                .push((begin, begin + length.unsigned_abs()));
-        }
-    }
-    lookups
-}
-
-fn is_within(request: &TracedRequest, lookups: &BTreeMap<&str, Vec<(u64, u64)>>) -> bool {
-    let (begin, end) = (request.begin_ns(), request.end_ns);
-    let of_client = || lookups.get(request.client.as_str()).into_iter().flatten();
-    request.protocol == DNS && of_client().any(|(from, to)| *from <= begin && end <= *to)
 }
 
 fn observer_ns(log: &EventRows<'_>) -> i64 {

@@ -14,6 +14,8 @@ const ERRORS_FAIL: [&str; 9] = [
 ];
 /// How errors of these begin.
 const ERRORS: [&str; 3] = ["ERROR", "FATAL", "PANIC"];
+/// Alerts of TLS that end a session, or refuse no more than a part of it: close_notify, user_canceled, no_renegotiation.
+const GOODBYES: [&str; 3] = ["0", "90", "100"];
 /// First words of errors of Redis that are failures. Those by which a client learns where to ask, or that a script is not there yet, or
 /// a group is, are answers.
 const REDIS: &str = " BUSY BUSYKEY CLUSTERDOWN CROSSSLOT DENIED ERR ERROR EXECABORT INPROG IOERR LOADING MASTERDOWN MISCONF \
@@ -56,8 +58,29 @@ const WORDS: &[(&str, &str)] = &[
     ("WRONGTYPE", "the key holds another kind of value"),
 ];
 
+/// Alerts of TLS in words (RFC 8446, 6.2).
+const ALERTS: &[(&str, &str)] = &[
+    ("20", "a damaged record"),
+    ("40", "nothing in common"),
+    ("42", "a bad certificate"),
+    ("43", "a certificate of a kind that is not supported"),
+    ("44", "a certificate that was revoked"),
+    ("45", "a certificate out of date"),
+    ("46", "a certificate that is not accepted"),
+    ("47", "a value that is not allowed"),
+    ("48", "an unknown authority"),
+    ("49", "not permitted"),
+    ("51", "a signature that is wrong"),
+    ("70", "no version in common"),
+    ("71", "too little security"),
+    ("80", "an error of its own"),
+    ("112", "an unknown name"),
+    ("116", "a certificate is required"),
+    ("120", "no application protocol in common"),
+];
+
 /// Whether the answer of a protocol says that its request failed: HTTP from 400 on, gRPC but 0, errors of databases, brokers and
-/// caches. Nothing found is no error.
+/// caches, alerts of TLS. Nothing found is no error.
 #[must_use]
 pub fn is_failure_status(protocol: &str, status: &str) -> bool {
     let is_http = protocol.starts_with("HTTP")
@@ -68,13 +91,19 @@ pub fn is_failure_status(protocol: &str, status: &str) -> bool {
         .is_some_and(|code| !code.starts_with('0'));
     let is_error =
         ERRORS_FAIL.contains(&protocol) && ERRORS.iter().any(|word| status.starts_with(word));
+    let is_alert = protocol.contains("TLS")
+        && status
+            .strip_prefix("alert ")
+            .is_some_and(|code| !GOODBYES.contains(&code));
     let is_redis = protocol == "RESP" && REDIS.split(' ').any(|word| word == status);
-    is_http || is_grpc || is_error || (is_redis && !status.is_empty())
+    is_http || is_grpc || is_error || is_alert || (is_redis && !status.is_empty())
 }
 
 /// A status with what it means, where that is known: `ERROR 42P01, no such table`.
 pub(crate) fn status_in_words(protocol: &str, status: &str) -> String {
+    let is_alert = protocol.contains("TLS");
     let code = match protocol {
+        _ if is_alert => status.strip_prefix("alert "),
         "PostgreSQL" => status.rsplit(' ').next(),
         "MySQL" => status
             .split_once('(')
@@ -83,12 +112,14 @@ pub(crate) fn status_in_words(protocol: &str, status: &str) -> String {
         _ => None,
     };
     let is_meant = |known: &str, code: &str| match protocol {
+        _ if is_alert => known == code,
         "RESP" => known == code,
         _ => code.starts_with(known) && known.starts_with(|first: char| first.is_ascii_digit()),
     };
     let words = code.and_then(|code| {
-        let mut known = WORDS.iter().filter(|(known, _)| is_meant(known, code));
-        known.next().map(|(_, words)| *words)
+        let mut known = if is_alert { ALERTS } else { WORDS }.iter();
+        let found = known.find(|(known, _)| is_meant(known, code));
+        found.map(|(_, words)| *words)
     });
     words.map_or_else(|| status.to_owned(), |words| format!("{status}, {words}"))
 }
@@ -110,6 +141,7 @@ mod tests {
             ("RESP", "WRONGTYPE"),
             ("RESP", "ERROR"),
             ("memcached", "ERROR"),
+            ("TLS, by turns", "alert 48"),
         ] {
             assert!(is_failure_status(protocol, status), "{protocol} {status}");
         }
@@ -126,6 +158,8 @@ mod tests {
             ("RESP", "NOSCRIPT"),
             ("memcached", "miss"),
             ("by turns", "ERROR"),
+            ("TLS, by turns", "alert 0"),
+            ("TLS", "TLS 1.3"),
         ] {
             assert!(!is_failure_status(protocol, status), "{protocol} {status}");
         }
@@ -154,6 +188,8 @@ mod tests {
             ("MySQL", "ERROR 1234", "ERROR 1234"),
             ("RESP", "OOM", "OOM, out of memory"),
             ("RESP", "ERR", "ERR"),
+            ("TLS, by turns", "alert 48", "alert 48, an unknown authority"),
+            ("TLS", "alert 4", "alert 4"),
             ("HTTP/1.1", "404", "404"),
         ] {
             assert_eq!(status_in_words(protocol, status), words);

@@ -1,11 +1,15 @@
 //! What keeps a message from arriving, as parts of its time.
 
+use crate::findings::requests::request::{RequestTimes, TracedRequest};
+
 /// What the network recorded of a message, ns.
 #[derive(Clone, Copy)]
 pub(super) struct RequestMessageNetwork {
     pub(super) is_sender_seen: bool,
     pub(super) held_ns: i64,
     pub(super) paused_ns: i64,
+    /// Its sender waited for what the other end said.
+    pub(super) awaited_ns: i64,
     pub(super) window_ns: i64,
     pub(super) again_ns: i64,
 }
@@ -13,6 +17,7 @@ pub(super) struct RequestMessageNetwork {
 /// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
 pub(super) struct MessageDelays {
     pub(super) paused: i64,
+    pub(super) awaited: i64,
     pub(super) held: i64,
     pub(super) window: i64,
     pub(super) again: i64,
@@ -34,15 +39,34 @@ impl MessageDelays {
             sender_has -= part;
             part
         };
-        let (held, paused, window) = (take(net.held_ns), take(net.paused_ns), take(net.window_ns));
-        let rest = leaves + travels - held - paused - window;
+        let (held, paused) = (take(net.held_ns), take(net.paused_ns));
+        let (awaited, window) = (take(net.awaited_ns), take(net.window_ns));
+        let rest = leaves + travels - held - paused - awaited - window;
         let again = net.again_ns.min(rest);
         Self {
             paused,
+            awaited,
             held,
             window,
             again,
             rest: rest - again,
         }
     }
+}
+
+/// What keeps an answer from arriving.
+pub(super) fn answer_delays(request: &TracedRequest, times: RequestTimes) -> MessageDelays {
+    let net = request.network;
+    MessageDelays::of(
+        times.sending,
+        times.back,
+        RequestMessageNetwork {
+            is_sender_seen: !times.is_of_client,
+            held_ns: net.held_back_ns,
+            paused_ns: net.paused_back_ns,
+            awaited_ns: 0,
+            window_ns: net.window_back_ns,
+            again_ns: net.again_back_ns,
+        },
+    )
 }

@@ -9,7 +9,7 @@ use crate::findings::requests::request::{TracedRequest, requests, server_name};
 use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::rows::EventRows;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests of one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -22,6 +22,10 @@ pub struct NamedRequests {
     pub server: String,
     /// Whether all of them were made for other requests.
     pub is_made_for_others: bool,
+    /// Whether all of them were made by programs beside the one that the trace is about, as far as that is known.
+    pub is_background: bool,
+    /// The processes that answered, where they were seen.
+    pub server_pids: BTreeSet<i64>,
     /// How many there were.
     pub count: u64,
     /// How many of them failed: no answer, or one that says so.
@@ -62,7 +66,7 @@ impl NamedRequests {
 /// The template of a name, a protocol, who answers.
 type RequestKind = (String, String, String);
 
-/// All requests of a run by name and by who answers, those that took most in all first.
+/// All requests of a run by name and by who answers, those that took most in all first, and the callers' before others.
 #[must_use]
 pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
     let log = EventRows::of(input);
@@ -88,8 +92,9 @@ fn named_requests<'r>(
         named.is_made_for_others =
             request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
-        let has_no_answer = request.unknown.is_some() && !request.is_under_way();
-        named.failed += u64::from(has_no_answer || request.has_failed());
+        named.failed += u64::from(request.has_no_good_answer());
+        named.is_background = request.is_background() && (named.count == 1 || named.is_background);
+        named.server_pids.extend(request.server_pid);
         let Some(times) = request.times else { continue };
         let total_ns = times.total.max(0).unsigned_abs();
         named.total_ns = named.total_ns.saturating_add(total_ns);
@@ -112,8 +117,8 @@ fn named_requests<'r>(
         )
         .collect();
     found.sort_by(|a, b| {
-        b.total_ns
-            .cmp(&a.total_ns)
+        (a.is_background.cmp(&b.is_background))
+            .then_with(|| b.total_ns.cmp(&a.total_ns))
             .then_with(|| (&a.name, &a.server).cmp(&(&b.name, &b.server)))
     });
     found

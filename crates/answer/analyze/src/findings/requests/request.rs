@@ -12,6 +12,22 @@ pub(crate) const SILENT: &str = "nothing answered its connection";
 pub(crate) const CUT_OFF: &str = "its answer was cut off";
 pub(crate) const UNDER_WAY: &str = "it was under way when the trace ended";
 pub(crate) const REFUSED: &str = "its connection was refused";
+pub(crate) const UNANSWERED: &str = "nothing answered it";
+const ENDED_BEFORE: &str = "the connection ended before its response";
+const RESET_BEFORE: &str = "its stream was reset before its response";
+/// Those that say that a request failed, and not that it was not seen whole.
+const FAILS: [&str; 8] = [
+    SERVER_CLOSED,
+    SERVER_RESET,
+    SILENT,
+    CUT_OFF,
+    REFUSED,
+    UNANSWERED,
+    ENDED_BEFORE,
+    RESET_BEFORE,
+];
+/// How names of set-ups begin that an answer may refuse.
+const SET_UPS: [&str; 2] = ["login", "TLS handshake"];
 
 /// A request. Times are ns.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +59,10 @@ pub(crate) struct TracedRequest {
     pub(crate) work: Option<RequestServerWork>,
     /// What the thread that read it did while it lay unread.
     pub(crate) wait: Option<RequestServerWork>,
+    /// The process that answers.
+    pub(crate) server_pid: Option<i64>,
+    /// Whether who asks is the trace's last program, for which the others are there; `None` where that is not known.
+    pub(crate) is_callers: Option<bool>,
 }
 
 /// Where its time went.
@@ -103,6 +123,8 @@ pub(crate) struct RequestNetworkDelays {
     pub(crate) paused_there_ns: i64,
     pub(crate) paused_back_ns: i64,
     pub(crate) connect_again: i64,
+    /// How long the client waited in the midst of its request for what the server said then (`100 Continue`), beside the way.
+    pub(crate) awaited_there_ns: i64,
 }
 
 /// What the server's thread did meanwhile.
@@ -113,10 +135,18 @@ pub(crate) struct RequestServerWork {
     pub(crate) lock: i64,
     pub(crate) disk: i64,
     pub(crate) sleep: i64,
+    pub(crate) socket: i64,
     pub(crate) child: i64,
     pub(crate) stopped: i64,
     pub(crate) collect: i64,
     pub(crate) observer: i64,
+}
+
+impl RequestServerWork {
+    /// How long it waited for something that is not the network.
+    pub(crate) const fn waits(&self) -> i64 {
+        self.lock + self.disk + self.sleep + self.child + self.stopped + self.collect
+    }
 }
 
 impl RequestTimes {
@@ -154,10 +184,25 @@ impl TracedRequest {
             .is_some_and(|why| why == SERVER_CLOSED || why == SERVER_RESET)
     }
 
-    /// Whether the answer says that it failed, or that a login did.
+    /// Whether the answer says that it failed, or that a login or the set-up of security did.
     pub(crate) fn has_failed(&self) -> bool {
-        let is_login = !self.is_unopened && self.name.starts_with("login");
-        (self.is_call || is_login) && is_failure_status(&self.protocol, &self.status)
+        let is_set_up = !self.is_unopened
+            && SET_UPS.iter().any(|words| self.name.starts_with(words));
+        (self.is_call || is_set_up) && is_failure_status(&self.protocol, &self.status)
+    }
+
+    /// Whether it failed: its answer says so, or there is none. What was not captured did not.
+    pub(crate) fn has_no_good_answer(&self) -> bool {
+        let has_none = self
+            .unknown
+            .as_deref()
+            .is_some_and(|why| FAILS.contains(&why));
+        has_none || self.has_failed()
+    }
+
+    /// Whether programs made it that are beside the one that the trace is about.
+    pub(crate) fn is_background(&self) -> bool {
+        self.is_callers == Some(false)
     }
 
     /// When it began, ns.
@@ -233,6 +278,10 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     });
     each("REQUEST_WAIT", &|request, row| {
         request.wait = Some(work(log, row))
+    });
+    each("REQUEST_PROCESS", &|request, row| {
+        request.server_pid = log.number(row, "server_pid");
+        request.is_callers = log.number(row, "is_callers").map(|of| of == 1);
     });
     find_responders(&mut all);
     all
@@ -317,6 +366,7 @@ fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
         paused_there_ns: number("paused_there_ns"),
         paused_back_ns: number("paused_back_ns"),
         connect_again: number("connect_again"),
+        awaited_there_ns: number("awaited_there_ns"),
     }
 }
 
@@ -328,6 +378,7 @@ fn work(log: &EventRows<'_>, row: u32) -> RequestServerWork {
         lock: number("lock_ns"),
         disk: number("disk_ns"),
         sleep: number("sleep_ns"),
+        socket: number("socket_ns"),
         child: number("child_ns"),
         stopped: number("stopped_ns"),
         collect: number("collect_ns"),

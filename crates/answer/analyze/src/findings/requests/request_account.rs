@@ -4,9 +4,12 @@
 use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::least_time::RemainingWay;
-use crate::findings::requests::message_delays::{MessageDelays, RequestMessageNetwork};
+use crate::findings::requests::message_delays::{
+    MessageDelays, RequestMessageNetwork, answer_delays,
+};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
+use crate::findings::requests::server_time::{AwaitedRequest, ServerTime};
 use crate::findings::requests::way_rates::{WayRate, measure_way_rates};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
@@ -369,17 +372,31 @@ impl<'r> RequestAccounts<'r> {
             shares.of_pair(cause, times.total - before);
             return shares.shares;
         }
-        self.there(&mut shares, times);
+        let awaited = self.there(&mut shares, times);
         for (cause, ns) in self.unread(request, times) {
             shares.of_server(cause, ns);
         }
-        let paused = self.back(&mut shares, times);
         // Seen from the client alone, a round trip of the server's time is the way.
         let way = self.unseen_way(request, times);
+        let paused = answer_delays(request, times).paused;
+        let children = match depth < DEEPEST {
+            true => self.waited_for(request),
+            false => Vec::new(),
+        };
+        let work = ServerTime {
+            ns: times.work - way + paused + awaited,
+            waited: children.iter().map(|child| child.ns).sum(),
+        };
+        let within = self.back(&mut shares, times, work.waits_in_answer(request));
         shares.of_pair(RequestCause::Distance, way + times.way_to_server());
         let mut shares = shares.shares;
-        let worked = times.work - way + paused;
-        self.work(request, worked, depth, &mut shares, put);
+        let work = ServerTime {
+            ns: work.ns + within,
+            ..work
+        };
+        self.work(request, work, &children, &mut shares, &mut |child| {
+            self.list_parts_of(child.request, child.times, child.ns, depth + 1, put);
+        });
         shares
     }
 
@@ -395,8 +412,8 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// The request leaves and travels.
-    fn there(&self, shares: &mut RequestShares<'_>, times: RequestTimes) {
+    /// The request leaves and travels. Returns how long its client waited meanwhile for what the server said.
+    fn there(&self, shares: &mut RequestShares<'_>, times: RequestTimes) -> i64 {
         let request = shares.request;
         let net = request.network;
         let delays = MessageDelays::of(
@@ -406,6 +423,7 @@ impl<'r> RequestAccounts<'r> {
                 is_sender_seen: !times.is_of_server,
                 held_ns: net.held_there_ns,
                 paused_ns: net.paused_there_ns,
+                awaited_ns: net.awaited_there_ns,
                 window_ns: net.window_there_ns,
                 again_ns: net.again_there_ns,
             },
@@ -432,23 +450,20 @@ impl<'r> RequestAccounts<'r> {
         };
         shares.of_pair(RequestCause::Loss, lost);
         shares.of_pair(way.over, over - lost);
+        delays.awaited
     }
 
-    /// The answer leaves and travels, until the client reads it. Returns how long the server had nothing to send of it.
-    fn back(&self, shares: &mut RequestShares<'_>, times: RequestTimes) -> i64 {
+    /// The answer leaves and travels, until the client reads it. Of the time in which it leaves as much is the server's own as its
+    /// thread waited for other things than the network; returns that.
+    fn back(
+        &self,
+        shares: &mut RequestShares<'_>,
+        times: RequestTimes,
+        waits_in_answer: i64,
+    ) -> i64 {
         let request = shares.request;
         let net = request.network;
-        let delays = MessageDelays::of(
-            times.sending,
-            times.back,
-            RequestMessageNetwork {
-                is_sender_seen: !times.is_of_client,
-                held_ns: net.held_back_ns,
-                paused_ns: net.paused_back_ns,
-                window_ns: net.window_back_ns,
-                again_ns: net.again_back_ns,
-            },
-        );
+        let delays = answer_delays(request, times);
         let window = delays.window;
         shares.of_server(RequestCause::Held, delays.held);
         // A client that reads late has no room for that reason.
@@ -477,6 +492,8 @@ impl<'r> RequestAccounts<'r> {
         } else {
             0
         };
+        let within = waits_in_answer.clamp(0, sending - late);
+        let sending = sending - within;
         shares.of_client(RequestCause::SlowReader, late + times.client_unread);
         // What the server has handed over goes as fast as acknowledgements come back.
         let rest = match (request.is_cut_off(), is_large) {
@@ -484,7 +501,7 @@ impl<'r> RequestAccounts<'r> {
             (false, true) => RequestCause::Rate,
             (false, false) => RequestCause::Distance,
         };
-        let over = way.rest - base - sending;
+        let over = way.rest - base - within - sending;
         let lost = match rest {
             RequestCause::Rate => self.kept_small(request, times, true, sending - late + over),
             _ => 0,
@@ -492,11 +509,11 @@ impl<'r> RequestAccounts<'r> {
         shares.of_pair(RequestCause::Loss, lost);
         shares.of_pair(rest, sending - late - lost.min(sending - late));
         shares.of_pair(way.over, over - (lost - lost.min(sending - late)));
-        delays.paused
+        within
     }
 
     /// Requests that a server waited for while it had one, and how long.
-    fn waited_for(&self, request: &TracedRequest) -> Vec<(&'r TracedRequest, RequestTimes, i64)> {
+    fn waited_for(&self, request: &TracedRequest) -> Vec<AwaitedRequest<'r>> {
         let Some((from, answered)) = request.at_server() else {
             return Vec::new();
         };
@@ -504,14 +521,15 @@ impl<'r> RequestAccounts<'r> {
         let to = answered.saturating_add(sending.unsigned_abs());
         let children = self.children.get(&request.unit).into_iter().flatten();
         let timed = children.filter_map(|at| {
-            let child = &self.all[*at];
-            let (begin, end) = (child.begin_ns().max(from), child.end_ns.min(to));
-            let part = i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX);
-            let times = child.own_times.or(child.times)?;
-            Some((child, times, part)).filter(|(_, _, part)| *part > 0)
+            let request = &self.all[*at];
+            let (begin, end) = (request.begin_ns().max(from), request.end_ns.min(to));
+            let ns = i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX);
+            let times = request.own_times.or(request.times)?;
+            let child = AwaitedRequest { request, times, ns };
+            Some(child).filter(|child| child.ns > 0)
         });
-        waited_for(timed.collect(), |(child, ..)| {
-            (child.begin_ns(), child.end_ns)
+        waited_for(timed.collect(), |child| {
+            (child.request.begin_ns(), child.request.end_ns)
         })
     }
 
@@ -607,23 +625,21 @@ impl<'r> RequestAccounts<'r> {
     fn work(
         &self,
         request: &'r TracedRequest,
-        ns: i64,
-        depth: u32,
+        time: ServerTime,
+        children: &[AwaitedRequest<'r>],
         shares: &mut Vec<(RequestCause, String, i64)>,
-        put: &mut dyn FnMut(RequestPart<'r>),
+        put: &mut dyn FnMut(AwaitedRequest<'r>),
     ) {
         let server = server_name(request);
-        let waited = match depth < DEEPEST {
-            true => self.waited_for(request),
-            false => Vec::new(),
-        };
-        let all: i64 = waited.iter().map(|(_, _, part)| *part).sum();
-        let nested = all.min(ns.max(0));
-        for (child, times, part) in waited {
-            let part = i128::from(part) * i128::from(nested) / i128::from(all.max(1));
-            self.list_parts_of(child, times, part as i64, depth + 1, put);
+        let nested = time.nested();
+        for child in children {
+            let ns = i128::from(child.ns) * i128::from(nested) / i128::from(time.waited.max(1));
+            put(AwaitedRequest {
+                ns: ns as i64,
+                ..*child
+            });
         }
-        let mut own = ns - nested;
+        let mut own = time.ns - nested;
         if let Some(responder) = &request.responder {
             shares.push((RequestCause::Responder, responder.name.clone(), own));
             return;

@@ -39,8 +39,11 @@ impl Worst<'_> {
 
     /// What it takes in words: `12 % of the time, 3.40 ms each`.
     pub(crate) fn time_in_words(&self) -> String {
+        let few = self.cost.of_few().map_or_else(String::new, |(requests, each)| {
+            format!("; {requests} of them {}", format_ns(each))
+        });
         format!(
-            "{} of the time, {} each",
+            "{} of the time, {} each{few}",
             percent(self.share),
             format_ns(self.each())
         )
@@ -110,8 +113,12 @@ impl Worst<'_> {
             ),
             false => String::new(),
         };
+        let background = match self.costs.background {
+            0 => String::new(),
+            count => format!("; {count} of programs beside do not count"),
+        };
         format!(
-            "{} of {} requests, {} each{more}",
+            "{} of {} requests, {} each{more}{background}",
             self.cost.of_most().0,
             all,
             format_ns(self.each())

@@ -19,29 +19,31 @@ const PARTS: [&str; 11] = [
 
 /// A request: who, when it ended, its parts in ms, and what is said beside.
 #[derive(Clone, Default)]
-struct Planted {
-    protocol: &'static str,
-    client: &'static str,
-    server: &'static str,
-    end_ms: u64,
-    parts: Vec<(&'static str, i64)>,
-    work: Vec<(usize, i64)>,
-    network: Vec<(usize, i64)>,
-    bytes: (i64, i64),
-    parent: Option<i64>,
-    status: &'static str,
-    unknown: Option<&'static str>,
+pub(super) struct Planted {
+    pub(super) protocol: &'static str,
+    pub(super) client: &'static str,
+    pub(super) server: &'static str,
+    pub(super) end_ms: u64,
+    pub(super) parts: Vec<(&'static str, i64)>,
+    pub(super) work: Vec<(usize, i64)>,
+    pub(super) network: Vec<(usize, i64)>,
+    pub(super) bytes: (i64, i64),
+    pub(super) parent: Option<i64>,
+    pub(super) status: &'static str,
+    pub(super) unknown: Option<&'static str>,
     /// It has times although nothing answered it: the client gave up.
-    gave_up: bool,
+    pub(super) gave_up: bool,
     /// What it is called, where it is not `GET /`, and how often it goes there and back.
-    name: &'static str,
-    rounds: i64,
+    pub(super) name: &'static str,
+    pub(super) rounds: i64,
     /// It has a connection of its own.
-    is_apart: bool,
+    pub(super) is_apart: bool,
+    /// Whether the program that the trace is about made it, where that is known.
+    pub(super) is_callers: Option<bool>,
 }
 
 impl Planted {
-    fn of(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
+    pub(super) fn of(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
         let parts = parts.to_vec();
         let bytes = (100, 500);
         Self {
@@ -57,7 +59,7 @@ impl Planted {
     }
 }
 
-fn table(requests: &[Planted]) -> EventTable {
+pub(super) fn table(requests: &[Planted]) -> EventTable {
     let mut table = EventTable::default();
     for (number, one) in requests.iter().enumerate() {
         let unit = EventValue::from(match one.is_apart {
@@ -120,8 +122,14 @@ fn table(requests: &[Planted]) -> EventTable {
                 table.push(keyword, one.client, at_ns, &fields);
             }
         };
-        row("REQUEST_NETWORK", 10, &one.network);
+        row("REQUEST_NETWORK", 14, &one.network);
         row("REQUEST_WORK", 13, &one.work);
+        if let Some(is_callers) = one.is_callers {
+            let pids = [EventValue::from(100 + number as i64), 7.into()];
+            let [client, server] = pids;
+            let row = [unit, client, server, i64::from(is_callers).into()];
+            table.push("REQUEST_PROCESS", one.client, at_ns, &row);
+        }
         if let Some(parent) = one.parent {
             table.push(
                 "REQUEST_PARENT",
@@ -134,7 +142,7 @@ fn table(requests: &[Planted]) -> EventTable {
     table
 }
 
-fn found(requests: &[Planted]) -> Vec<Finding> {
+pub(super) fn found(requests: &[Planted]) -> Vec<Finding> {
     of_events(&table(requests))
 }
 
@@ -144,7 +152,7 @@ fn first(requests: &[Planted]) -> (&'static str, f64) {
 }
 
 /// Ten requests, each like this one, one after the other.
-fn ten(one: &Planted) -> Vec<Planted> {
+pub(super) fn ten(one: &Planted) -> Vec<Planted> {
     let all: i64 = one.parts.iter().map(|(_, ms)| ms).sum();
     (1..=10)
         .map(|at| Planted {
@@ -154,8 +162,8 @@ fn ten(one: &Planted) -> Vec<Planted> {
         .collect()
 }
 
-#[test]
-fn each_cause_is_named_first() {
+/// Causes, each planted alone, and the kind of finding that names it.
+pub(super) fn planted_causes() -> Vec<(Planted, &'static str)> {
     let way = [("there", 1), ("back", 1)];
     let with = |more: &[(&'static str, i64)]| Planted::of(0, &[&way[..], more].concat());
     let work = |field: usize| Planted {
@@ -166,7 +174,7 @@ fn each_cause_is_named_first() {
         network: vec![(field, 18 * MS as i64)],
         ..with(&[(part, 18)])
     };
-    for (planted, kind) in [
+    vec![
         (with(&[("lookup", 20)]), "slow_lookup"),
         (with(&[("connect", 2)]), "connection_per_request"),
         (
@@ -188,17 +196,26 @@ fn each_cause_is_named_first() {
         (network(6, "sending"), "request_held"),
         (network(2, "hold"), "request_loss"),
         (network(8, "sending"), "request_window"),
-    ] {
+        (network(11, "hold"), "client_pauses"),
+        (network(13, "hold"), "server_takes"),
+        (
+            Planted {
+                bytes: (100, 5_000_000),
+                ..with(&[("sending", 400)])
+            },
+            "request_rate",
+        ),
+    ]
+}
+
+#[test]
+fn each_cause_is_named_first() {
+    for (planted, kind) in planted_causes() {
         let (first, share) = first(&ten(&planted));
         assert_eq!(first, kind);
         let all: i64 = planted.parts.iter().map(|(_, ms)| ms).sum();
         assert!(share > 0.4 && share <= 1.0, "{kind}: {share} of {all} ms");
     }
-    let long = Planted {
-        bytes: (100, 5_000_000),
-        ..with(&[("sending", 400)])
-    };
-    assert_eq!(first(&ten(&long)).0, "request_rate");
 }
 
 #[test]

@@ -166,3 +166,23 @@ fn lines_of_requests_have_the_name_of_what_was_asked() {
     assert_eq!(names[&7], "GET /slow/1 200");
     assert_eq!((names[&8].as_str(), names.len()), ("GET", 2));
 }
+
+#[test]
+fn requests_have_the_account_that_findings_have() {
+    let mut traced = traced::few();
+    assert_eq!(unpack(&pack_content(&traced.content())).0["accounts"], Value::Null);
+    traced.requests = traced::accounted();
+    let (head, _) = unpack(&pack_content(&traced.content()));
+    assert_eq!(
+        head["accounts"]["causes"],
+        json!([
+            ["wait for retransmission", "khons > udjat", "protocol"],
+            ["server", "nginx on udjat", "application"]
+        ])
+    );
+    // The second line is of a request too; the third is of none.
+    assert_eq!(
+        head["accounts"]["lines"],
+        json!([[50_000, 0, 30_000, 1, 20_000], [40_000, 1, 40_000], null])
+    );
+}

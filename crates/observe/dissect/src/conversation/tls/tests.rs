@@ -355,6 +355,26 @@ fn a_refused_handshake_is_answered_by_its_alert() {
 }
 
 #[test]
+fn a_server_that_its_client_refuses_in_secret_has_failed() {
+    let hidden = record(DATA, &[9; 19]);
+    let script: DialogueScript<'_> = &[
+        ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
+        ('<', &record(HANDSHAKE, &server_hello(9, &[], &[newer()]))),
+        ('<', &record(DATA, &[8; 900])),
+        ('>', &[&record(CHANGE_CIPHER_SPEC, &[1])[..], &hidden].concat()),
+        ('>', b""),
+        ('<', b""),
+    ];
+    let dissected = dissect_lines(script);
+    let names = dissected.iter().filter(|line| line.contains(" is "));
+    assert_eq!(
+        names.last().map(String::as_str),
+        Some("0 response is alert (encrypted)"),
+        "{dissected:?}"
+    );
+}
+
+#[test]
 fn what_was_not_seen_of_records_does_no_harm() {
     let (mut tls, mut found) = (TlsDissector::default(), Vec::new());
     let hello = record(HANDSHAKE, &client_hello(&[], &[]));
