@@ -58,7 +58,8 @@ pub use kind::FindingKind;
 pub use ranking::{count_time_once, rank};
 pub use removal::takes_away;
 pub use requests::accounted::{
-    AccountedCause, AccountedRequest, AccountedSpread, AccountedTimes, account_requests, spread_requests,
+    AccountedCause, AccountedRequest, AccountedSpread, AccountedTimes, account_requests,
+    spread_requests,
 };
 pub use requests::failed_status::is_failure_status;
 pub use requests::general_names::generalise_request_name;

@@ -272,7 +272,10 @@ fn collect(
             let (from, to) = (named(pair[0].point), named(pair[1].point));
             let mut since_ns = pair[0].at_ns;
             if let Some(again_ns) = again.within(line, pair[0], pair[1]) {
-                times.push((place(from, to, true), signed_difference_ns(since_ns, again_ns)));
+                times.push((
+                    place(from, to, true),
+                    signed_difference_ns(since_ns, again_ns),
+                ));
                 since_ns = again_ns;
             }
             let latest = &mut latest[from as usize];

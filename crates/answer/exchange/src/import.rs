@@ -256,7 +256,9 @@ const FORMS: &str = "docs/EVENTS.md has the forms that are read, `--as` chooses 
 
 /// Addresses with commas between them; none where it is not that.
 fn addresses(list: &str) -> Vec<IpAddr> {
-    let each = list.split(',').map(|one| one.parse().map(|one: IpAddr| one.to_canonical()));
+    let each = list
+        .split(',')
+        .map(|one| one.parse().map(|one: IpAddr| one.to_canonical()));
     each.collect::<Result<_, _>>().unwrap_or_default()
 }
 

@@ -347,7 +347,8 @@ fn client_pause() -> Expected {
 /// A client that asks whether it may send, and a server that says so late.
 fn late_permission() -> Expected {
     let mut wire = opened(10);
-    let head = b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
+    let head =
+        b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
     wire.bursts(Side::Client, head, 50);
     wire.now += wire.delay + 800 * MS;
     wire.bursts(Side::Server, b"HTTP/1.1 100 Continue\r\n\r\n", 10);
@@ -366,7 +367,8 @@ fn late_permission() -> Expected {
 /// A client that asks whether it may send, has no answer, and sends after a second.
 fn no_permission() -> Expected {
     let mut wire = opened(10);
-    let head = b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
+    let head =
+        b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
     wire.bursts(Side::Client, head, 50);
     wire.now += 1000 * MS;
     wire.bursts(Side::Client, &[b'z'; 4000], 50);

@@ -73,8 +73,7 @@ fn processes(all: &[NamedRequests]) -> Vec<String> {
         .into_iter()
         .map(|(server, pids)| {
             let more = pids.len().saturating_sub(MOST_PIDS);
-            let mut shown: Vec<String> =
-                pids.iter().take(MOST_PIDS).map(i64::to_string).collect();
+            let mut shown: Vec<String> = pids.iter().take(MOST_PIDS).map(i64::to_string).collect();
             shown.extend((more > 0).then(|| format!("{more} more")));
             format!("{server}: {}", shown.join(", "))
         })

@@ -101,8 +101,7 @@ fn requests(
     made: &Lifelines,
 ) -> Result<Option<AccountedTimes>> {
     // Flows of programs that are not ours ask a service.
-    let has_requests =
-        |index: &Index| index.flows.iter().any(|flow| !flow.service.is_empty());
+    let has_requests = |index: &Index| index.flows.iter().any(|flow| !flow.service.is_empty());
     if !index.is_some_and(has_requests) {
         return Ok(None);
     }

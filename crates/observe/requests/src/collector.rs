@@ -125,8 +125,7 @@ impl RequestCollector {
         if self.flows.len() >= MOST_FLOWS {
             return self.left_out.add(Bound::Named, 1);
         }
-        let [client, server] =
-            [&exchange.client, &exchange.server].map(|end| self.place_name(end));
+        let [client, server] = [&exchange.client, &exchange.server].map(|end| self.place_name(end));
         let service = format!("{server}:{}", exchange.server.address.port());
         // A flow's hosts are those of its first side and its second.
         let hosts = if exchange.reversed {

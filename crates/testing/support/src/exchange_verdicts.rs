@@ -3,7 +3,10 @@
 /// An exchange, and the kinds of findings of which one comes first.
 const VERDICTS: &[(&str, &[&str])] = &[
     ("slow server", &["server_takes"]),
-    ("slow client reader", &["request_window", "client_reads_late"]),
+    (
+        "slow client reader",
+        &["request_window", "client_reads_late"],
+    ),
     ("distance", &["chatty_requests"]),
     ("loss early", &["request_loss"]),
     ("loss late", &["request_loss"]),

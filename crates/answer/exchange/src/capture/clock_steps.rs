@@ -37,7 +37,10 @@ mod tests {
         const MS: u64 = 1_000_000;
         let mut clocks = InterfaceClocks::default();
         let mut take = |interface: &str, ms: u64| clocks.take(interface, ms * MS).map(|ns| ns / MS);
-        assert_eq!([take("eth0", 5000), take("eth0", 4990), take("eth0", 5100)], [None; 3]);
+        assert_eq!(
+            [take("eth0", 5000), take("eth0", 4990), take("eth0", 5100)],
+            [None; 3]
+        );
         assert_eq!(take("eth1", 100), None);
         assert_eq!([take("eth0", 3100), take("eth0", 3101)], [Some(2000), None]);
         assert_eq!([take("eth0", 5200), take("eth1", 101)], [None; 2]);

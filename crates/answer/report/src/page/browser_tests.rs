@@ -855,7 +855,11 @@ fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
     let pieces = text(browser, "#breakdown table");
-    for words in ["wait for retransmission khons > udjat", "30.0 us (60 %)", "server nginx on udjat"] {
+    for words in [
+        "wait for retransmission khons > udjat",
+        "30.0 us (60 %)",
+        "server nginx on udjat",
+    ] {
         assert!(pieces.contains(words), "no `{words}` in {pieces}");
     }
     let table = text(browser, "#segments-body");

@@ -138,14 +138,15 @@ fn accounts(content: &Content<'_>, lines: &[u32]) -> Value {
     }
     let all = || content.requests.iter().flat_map(|request| &request.parts);
     let causes: BTreeSet<&AccountedCause> = all().map(|(cause, _)| cause).collect();
-    let numbers: BTreeMap<&AccountedCause, usize> =
-        causes.iter().copied().zip(0_usize..).collect();
+    let numbers: BTreeMap<&AccountedCause, usize> = causes.iter().copied().zip(0_usize..).collect();
     let of_line = |line: &u32| {
         let unit = content.lifelines.lines[*line as usize].unit.number()?;
         let request = by_unit.get(&unit)?;
         let parts = request.parts.iter();
         let pairs = parts.flat_map(|(cause, ns)| [json!(numbers[cause]), json!(ns)]);
-        Some(Value::from_iter([json!(request.total_ns)].into_iter().chain(pairs)))
+        Some(Value::from_iter(
+            [json!(request.total_ns)].into_iter().chain(pairs),
+        ))
     };
     json!({
         "causes": causes.iter().map(|one| json!([one.cause, one.place, one.layer])).collect::<Vec<_>>(),
@@ -160,9 +161,22 @@ fn request_names(events: &EventTable) -> HashMap<i64, String> {
         let entry = catalogue::find(keyword)?;
         entry.data.iter().position(|own| *own == name)
     };
-    let known = ["name", "status", "unknown", "client_program", "server_program"]
-        .map(|name| field(REQUEST, name));
-    let [Some(name), Some(status), Some(unknown), Some(client), Some(server)] = known else {
+    let known = [
+        "name",
+        "status",
+        "unknown",
+        "client_program",
+        "server_program",
+    ]
+    .map(|name| field(REQUEST, name));
+    let [
+        Some(name),
+        Some(status),
+        Some(unknown),
+        Some(client),
+        Some(server),
+    ] = known
+    else {
         return HashMap::new();
     };
     let processes = request_processes(events);

@@ -135,7 +135,14 @@ fn traced(place: &Place, number: usize, name: &str, delay_ms: u32, rate: &str) -
             "network doors_{own}_{number} {{ host client, web; link client - web {rate} {delay_ms} ms; }}"
         ),
     );
-    let words = ["trace", "--on", "net.stackline", "--see", "packets", "--json"];
+    let words = [
+        "trace",
+        "--on",
+        "net.stackline",
+        "--see",
+        "packets",
+        "--json",
+    ];
     let web = ["web", "--", "python3", "door.py", "serve", name];
     let client = ["client", "--", "python3", "door.py", "ask", name];
     let done = place

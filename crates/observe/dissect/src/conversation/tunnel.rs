@@ -2,9 +2,9 @@
 
 use super::http1::{self, Http1};
 use super::opening::{ConversationOpening, ProtocolVerdict};
+use super::tls;
 use super::tls::decryption::Deciphered;
 use super::tls::session_secrets::Secrets;
-use super::tls;
 use super::{Dissector, DissectorEvent, ExchangeKind};
 use stackline_events::unit_ids::EventStreamDirection;
 

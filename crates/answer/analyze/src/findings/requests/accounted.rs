@@ -74,7 +74,9 @@ pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
         };
         let mut parts: BTreeMap<AccountedCause, i64> = BTreeMap::new();
         accounts.list_parts(request, times, &mut |part| {
-            *parts.entry(describe_cause(part.cause, part.place)).or_default() += part.ns;
+            *parts
+                .entry(describe_cause(part.cause, part.place))
+                .or_default() += part.ns;
         });
         parts.retain(|_, ns| *ns > 0);
         found.push(AccountedRequest {
@@ -133,6 +135,7 @@ fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
         Cause::Held => ("hold for an acknowledgement", "protocol"),
         Cause::Loss => ("wait for retransmission", "protocol"),
         Cause::Window => ("no room at the receiver", "protocol"),
+        Cause::SlowStart => ("slow start", "protocol"),
         Cause::Rate => ("rate of the way", "network"),
         Cause::Queue => ("queues", "queue"),
         Cause::Distance | Cause::FurtherTrips => ("distance", "network"),

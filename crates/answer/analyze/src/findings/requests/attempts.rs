@@ -277,9 +277,14 @@ mod tests {
     fn a_client_that_goes_on_with_other_requests_backs_off_from_none() {
         let all = |others: i64| {
             let failed = request("/a", "503", 0, 10);
-            let others = (0..others).map(|at| request(&format!("/{at}"), "200", 20 * at + 20, 20 * at + 30));
+            let others =
+                (0..others).map(|at| request(&format!("/{at}"), "200", 20 * at + 20, 20 * at + 30));
             let next = request("/a", "200", 500, 510);
-            [failed].into_iter().chain(others).chain([next]).collect::<Vec<_>>()
+            [failed]
+                .into_iter()
+                .chain(others)
+                .chain([next])
+                .collect::<Vec<_>>()
         };
         assert_eq!(retries(&all(2)).len(), 1);
         assert_eq!(retries(&all(3)), []);

@@ -68,12 +68,9 @@ impl RequestCosts {
         }
         let background = roots_of.count_background(&all);
         let retries = retries(&all);
-        for retry in retries
-            .iter()
-            .filter(|retry| {
-                roots_of.is_root(&all[retry.failed]) && roots_of.is_root(&all[retry.next])
-            })
-        {
+        for retry in retries.iter().filter(|retry| {
+            roots_of.is_root(&all[retry.failed]) && roots_of.is_root(&all[retry.next])
+        }) {
             total_ns += i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             let (cause, place) = between(&all, retry);
             let cost = costs.entry((cause, place)).or_default();

@@ -188,7 +188,11 @@ mod tests {
             ("MySQL", "ERROR 1234", "ERROR 1234"),
             ("RESP", "OOM", "OOM, out of memory"),
             ("RESP", "ERR", "ERR"),
-            ("TLS, by turns", "alert 48", "alert 48, an unknown authority"),
+            (
+                "TLS, by turns",
+                "alert 48",
+                "alert 48, an unknown authority",
+            ),
             ("TLS", "alert 4", "alert 4"),
             ("HTTP/1.1", "404", "404"),
         ] {

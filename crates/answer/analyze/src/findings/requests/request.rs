@@ -186,8 +186,8 @@ impl TracedRequest {
 
     /// Whether the answer says that it failed, or that a login or the set-up of security did.
     pub(crate) fn has_failed(&self) -> bool {
-        let is_set_up = !self.is_unopened
-            && SET_UPS.iter().any(|words| self.name.starts_with(words));
+        let is_set_up =
+            !self.is_unopened && SET_UPS.iter().any(|words| self.name.starts_with(words));
         (self.is_call || is_set_up) && is_failure_status(&self.protocol, &self.status)
     }
 

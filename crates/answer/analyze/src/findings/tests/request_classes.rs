@@ -12,7 +12,10 @@ fn long_answer(waits: &[(usize, i64)], socket_ms: i64) -> Planted {
     Planted {
         bytes: (100, 5_000_000),
         work: waits.map(|(field, ms)| (*field, ms * MS as i64)).collect(),
-        ..Planted::of(0, &[("there", 1), ("work", 1), ("sending", SLOW_MS), ("back", 1)])
+        ..Planted::of(
+            0,
+            &[("there", 1), ("work", 1), ("sending", SLOW_MS), ("back", 1)],
+        )
     }
 }
 
@@ -39,7 +42,12 @@ fn what_a_disk_holds_up_within_an_answer_is_the_disks() {
     assert_eq!(first(&long_answer(&[(DISK, 150)], 250)).0, "request_rate");
     // Nor is it the disk where that was read before the answer began.
     let before = Planted {
-        parts: vec![("there", 1), ("work", 40), ("sending", SLOW_MS), ("back", 1)],
+        parts: vec![
+            ("there", 1),
+            ("work", 40),
+            ("sending", SLOW_MS),
+            ("back", 1),
+        ],
         ..long_answer(&[(DISK, 40)], 0)
     };
     assert_eq!(first(&before).0, "request_rate");
@@ -68,9 +76,15 @@ fn what_runs_beside_the_traced_program_ranks_behind_it() {
     let all = found(&beside(Some(true), Some(false)));
     assert_eq!(all[0].kind, "server_takes");
     assert!(all[0].sentence.starts_with("httpd on b "), "{all:?}");
-    assert!((all[0].share - 20.0 / 22.0).abs() < 0.01, "{}", all[0].share);
     assert!(
-        all[0].evidence[0].what.ends_with("10 of programs beside do not count"),
+        (all[0].share - 20.0 / 22.0).abs() < 0.01,
+        "{}",
+        all[0].share
+    );
+    assert!(
+        all[0].evidence[0]
+            .what
+            .ends_with("10 of programs beside do not count"),
         "{all:?}"
     );
     assert!(all.iter().all(|one| one.kind != "request_rate"), "{all:?}");
@@ -79,7 +93,11 @@ fn what_runs_beside_the_traced_program_ranks_behind_it() {
 #[test]
 fn without_a_caller_all_requests_count() {
     // Programs that were joined are all alike, and a last program that asks nothing is none.
-    for (callers, others) in [(None, None), (Some(false), Some(false)), (None, Some(false))] {
+    for (callers, others) in [
+        (None, None),
+        (Some(false), Some(false)),
+        (None, Some(false)),
+    ] {
         let all = found(&beside(callers, others));
         assert_eq!(all[0].kind, "request_rate", "{callers:?} {others:?}");
     }
@@ -121,10 +139,17 @@ fn what_was_not_captured_has_not_failed() {
         };
         crate::findings::find_named_requests(&given.input())[0].failed
     };
-    for unknown in ["bytes of it were not captured", "it was under way when the trace ended"] {
+    for unknown in [
+        "bytes of it were not captured",
+        "it was under way when the trace ended",
+    ] {
         assert_eq!(given(unknown), 0, "{unknown}");
     }
-    for unknown in ["nothing answered it", "the server reset its connection", "its answer was cut off"] {
+    for unknown in [
+        "nothing answered it",
+        "the server reset its connection",
+        "its answer was cut off",
+    ] {
         assert_eq!(given(unknown), 1, "{unknown}");
     }
 }

@@ -37,7 +37,10 @@ fn findings_table_and_lifelines_have_one_account() {
         // What took most by lifelines is what the first finding is about, with the same amount.
         let most = &times.causes[0];
         let most_s = most.ns.mean_ns * most.ns.n as f64 / 1e9;
-        assert!((most_s - takes.total_s).abs() < 1e-6, "{kind}: {most:?} {takes:?}");
+        assert!(
+            (most_s - takes.total_s).abs() < 1e-6,
+            "{kind}: {most:?} {takes:?}"
+        );
         assert!((most.share - found[0].share).abs() < 1e-6, "{kind}");
         let whole_s = times.whole.mean_ns * times.whole.n as f64 / 1e9;
         assert!((whole_s - takes.of_s).abs() < 1e-6, "{kind}");
@@ -77,7 +80,10 @@ fn a_chain_is_one_request_with_its_children() {
     // One request, whose time is mostly the way to whom its server asks.
     assert_eq!((times.whole.n, times.whole.max_ns), (1, 60 * MS as i64));
     let most = &times.causes[0];
-    assert_eq!((most.cause.cause, most.cause.place.as_str()), ("distance", "b > c"));
+    assert_eq!(
+        (most.cause.cause, most.cause.place.as_str()),
+        ("distance", "b > c")
+    );
     assert_eq!(most.ns.max_ns, 50 * MS as i64);
     assert!(times.causes.iter().map(|cause| cause.share).sum::<f64>() <= 1.0 + 1e-9);
 }

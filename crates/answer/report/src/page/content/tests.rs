@@ -170,7 +170,10 @@ fn lines_of_requests_have_the_name_of_what_was_asked() {
 #[test]
 fn requests_have_the_account_that_findings_have() {
     let mut traced = traced::few();
-    assert_eq!(unpack(&pack_content(&traced.content())).0["accounts"], Value::Null);
+    assert_eq!(
+        unpack(&pack_content(&traced.content())).0["accounts"],
+        Value::Null
+    );
     traced.requests = traced::accounted();
     let (head, _) = unpack(&pack_content(&traced.content()));
     assert_eq!(

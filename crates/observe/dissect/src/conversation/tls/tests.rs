@@ -361,7 +361,10 @@ fn a_server_that_its_client_refuses_in_secret_has_failed() {
         ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
         ('<', &record(HANDSHAKE, &server_hello(9, &[], &[newer()]))),
         ('<', &record(DATA, &[8; 900])),
-        ('>', &[&record(CHANGE_CIPHER_SPEC, &[1])[..], &hidden].concat()),
+        (
+            '>',
+            &[&record(CHANGE_CIPHER_SPEC, &[1])[..], &hidden].concat(),
+        ),
         ('>', b""),
         ('<', b""),
     ];
