@@ -205,7 +205,7 @@ pub fn import_logs(
         options,
     )?;
     if imports.iter().all(|import| import.events == 0) {
-        return Err(without_events(&logs));
+        return Err(without_events(&logs, &imports));
     }
     server_logs::join(request, captured.as_ref(), &mut intake, &mut imports)?;
     // Hosts of measured runs have been compared already.
@@ -280,7 +280,7 @@ fn secrets(path: &Path) -> Result<Secrets> {
 }
 
 /// That there was no event in any of the logs; a form that is known and not read is named.
-fn without_events(logs: &[ImportedLog<'_>]) -> Error {
+fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
     let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
     let known = logs.iter().find_map(|log| {
         let mut first = Vec::new();
@@ -291,7 +291,13 @@ fn without_events(logs: &[ImportedLog<'_>]) -> Error {
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
         find_unsupported(&first)
     });
-    let hint = known.unwrap_or(FORMS);
+    // What was read of them says why, if anything was.
+    let noted = imports.iter().find_map(|import| import.notes.first());
+    let hint = match (known, noted) {
+        (Some(known), _) => known.to_owned(),
+        (None, Some(noted)) => noted.clone(),
+        (None, None) => FORMS.to_owned(),
+    };
     Error::input(format!("there is no event in {}", names.join(", "))).hint(hint)
 }
 

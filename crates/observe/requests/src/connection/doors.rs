@@ -241,13 +241,13 @@ impl RequestConnection {
         }
     }
 
-    /// Parts a gap in whose midst the other end said something, for the first time since the message began: its sender waited for that,
-    /// and of what it waited a round trip is the way.
+    /// Parts a gap within a request in whose midst who is asked said something: its sender waited for that, and of what it waited a
+    /// round trip is the way.
     fn part_answered_gap(&self, way: EventStreamDirection, gap: SendGap) -> SendGap {
         let is_sender_seen = self.ends[way as usize].host.is_some();
         let trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
         // With several at once it is not known for which of them the other end spoke.
-        let is_alone = self.open.len() == 1;
+        let is_alone = self.open.len() == 1 && self.open.values().all(|open| open.asks == way);
         let said = self.ways[1 - way as usize].passed();
         let said_ns = said
             .end()

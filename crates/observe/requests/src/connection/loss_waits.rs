@@ -111,7 +111,7 @@ impl RequestStreamState {
             progress,
             from,
             end,
-            paused_ns: self.paused_ns(from, end),
+            paused_ns: self.paused_ns(from, end) + self.awaited_ns(from, end),
         };
         LossWaits {
             segments,

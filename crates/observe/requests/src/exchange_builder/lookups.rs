@@ -9,6 +9,8 @@ pub(super) struct Lookup {
     pub(super) exchange: Exchange,
     id: u16,
     host: usize,
+    /// Nobody answered it, and a connection waited for it.
+    is_taken: bool,
 }
 
 /// A question that was answered, and to which no connection belongs yet.
@@ -100,6 +102,7 @@ impl Builder {
             exchange,
             id,
             host: client_host.unwrap_or(host),
+            is_taken: false,
         });
     }
 
@@ -198,15 +201,18 @@ impl Builder {
                 names.insert(lookup.domain);
                 continue;
             }
-            let unanswered = self.lookups.iter().filter(|lookup| lookup.host == host);
-            let Some(earlier) = unanswered
-                .filter(|lookup| names.contains(&domain(&lookup.exchange)))
-                .filter_map(|lookup| lookup.exchange.begin_ns())
-                .filter(|begin| *begin < since && since - *begin <= GIVEN_UP_NS)
-                .min()
-            else {
-                break;
-            };
+            let mut earlier = None;
+            for lookup in &mut self.lookups {
+                let begin = lookup.exchange.begin_ns().filter(|begin| {
+                    let is_near = *begin < since && since - *begin <= GIVEN_UP_NS;
+                    is_near && lookup.host == host && !lookup.is_taken
+                });
+                if let Some(begin) = begin.filter(|_| names.contains(&domain(&lookup.exchange))) {
+                    lookup.is_taken = true;
+                    earlier = Some(earlier.map_or(begin, |earlier: u64| earlier.min(begin)));
+                }
+            }
+            let Some(earlier) = earlier else { break };
             since = earlier;
         }
         last.map(|last| (since, last))

@@ -47,6 +47,8 @@ pub(crate) struct TracedRequest {
     pub(crate) server: String,
     pub(crate) programs: (String, String),
     pub(crate) bytes: (i64, i64),
+    /// Whole parts of an answer that is a stream: events, messages of gRPC.
+    pub(crate) parts: i64,
     pub(crate) parent: Option<i64>,
     pub(crate) unknown: Option<String>,
     pub(crate) end_ns: u64,
@@ -205,6 +207,12 @@ impl TracedRequest {
         self.is_callers == Some(false)
     }
 
+    /// Whether its answer is a stream in parts, in most of whose time nothing was to be sent: it lasts as long as somebody listens.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        let whole = self.times.map_or(0, |times| times.total);
+        self.parts > 1 && self.network.paused_back_ns > whole / 2
+    }
+
     /// When it began, ns.
     pub(crate) fn begin_ns(&self) -> u64 {
         self.times.map_or(self.end_ns, |times| {
@@ -310,6 +318,7 @@ fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
             number("request_bytes").unwrap_or(0),
             number("response_bytes").unwrap_or(0),
         ),
+        parts: number("parts").unwrap_or(0),
         unknown: log.text(row, "unknown").map(str::to_owned),
         end_ns: log.at(row),
         ..TracedRequest::default()

@@ -539,9 +539,14 @@ impl<'r> RequestAccounts<'r> {
         shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.1 >= LARGE;
         let way = self.way(request, true, is_large, delays.rest);
+        // Of a long answer that is seen at one end alone, not more than half a round trip is distance.
+        let far = match is_large {
+            true => times.round_trip.unwrap_or(0) / 2,
+            false => times.back,
+        };
         let base = self
             .usual(request)
-            .map_or(times.back, |usual| usual.back)
+            .map_or(far, |usual| usual.back)
             .clamp(0, way.rest.max(0));
         shares.of_pair(RequestCause::Queue, way.queued);
         shares.of_pair(RequestCause::Distance, base);

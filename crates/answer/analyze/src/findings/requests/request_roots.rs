@@ -28,7 +28,8 @@ impl<'r> RequestRoots<'r> {
 
     /// Whether a request is one whose time counts.
     pub(super) fn has(&self, request: &TracedRequest) -> bool {
-        is_attempt(request) && self.is_root(request) && !is_within(request, &self.lookups)
+        let is_waited_for = is_attempt(request) && !request.is_event_stream();
+        is_waited_for && self.is_root(request) && !is_within(request, &self.lookups)
     }
 
     /// Whether no other was made for it, and the caller made it.

@@ -153,3 +153,124 @@ fn what_was_not_captured_has_not_failed() {
         assert_eq!(given(unknown), 1, "{unknown}");
     }
 }
+
+#[test]
+fn windows_of_an_answer_are_no_time_of_the_server() {
+    // Ten segments leave, the others a round trip later; then as many again.
+    for (bytes, sending) in [(30_000, 20), (45_000, 40), (60_000, 40)] {
+        let one = Planted {
+            bytes: (100, bytes),
+            ..Planted::of(0, &[("there", 10), ("sending", sending), ("back", 10)])
+        };
+        let all = found(&ten(&one)[..3]);
+        assert!(
+            all.iter().all(|one| !one.kind.starts_with("server_")),
+            "{bytes}: {all:?}"
+        );
+    }
+    // What it had not written yet is its own.
+    let paused = Planted {
+        bytes: (100, 30_000),
+        network: vec![(12, 40 * MS as i64)],
+        ..Planted::of(0, &[("there", 1), ("sending", 41), ("back", 1)])
+    };
+    assert_eq!(found(&ten(&paused))[0].kind, "server_takes");
+}
+
+#[test]
+fn questions_after_a_name_count_once_with_whom_waits_for_them() {
+    let asks = |more: &[Planted]| {
+        let one = Planted::of(1400, &[("lookup", 360), ("there", 5), ("back", 5)]);
+        let all = found(&[&[one][..], more].concat());
+        let takes = all[0].takes.unwrap();
+        (
+            all[0].kind,
+            (takes.total_s * 1e3).round(),
+            (takes.of_s * 1e3).round(),
+        )
+    };
+    let dns = |end_ms| Planted {
+        protocol: "DNS",
+        server: "dns",
+        is_apart: true,
+        ..Planted::of(end_ms, &[("there", 60), ("back", 60)])
+    };
+    assert_eq!(asks(&[]), ("slow_lookup", 360.0, 370.0));
+    // Three questions, of which two have no name.
+    let within = [dns(1150), dns(1270), dns(1390)];
+    assert_eq!(asks(&within), ("slow_lookup", 360.0, 370.0));
+    // One that nobody waits for is a request of its own.
+    assert_eq!(asks(&[dns(3000)]).2, 490.0);
+}
+
+#[test]
+fn short_waits_that_are_most_of_the_time_are_seen() {
+    const DISK: usize = 5;
+    let with = |disk_us: i64| {
+        found(&ten(&Planted {
+            work: vec![(DISK, disk_us * 1000)],
+            ..Planted::of(0, &[("there", 0), ("work", 1), ("back", 0)])
+        }))
+    };
+    let kinds = |disk_us| with(disk_us).iter().map(|one| one.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(730)[0], "server_disk");
+    assert_eq!(kinds(250)[0], "server_disk");
+    // A few of them are not worth a word.
+    assert!(!kinds(50).contains(&"server_disk"));
+}
+
+#[test]
+fn what_most_of_a_cause_is_of_is_named_and_mixed_requests_are_not() {
+    let of = |name: &'static str, work| Planted {
+        name,
+        ..Planted::of(0, &[("there", 1), ("work", work), ("back", 1)])
+    };
+    let sentence = |one: Planted, other: Planted| {
+        let others = ten(&other).into_iter().map(|one| Planted {
+            end_ms: one.end_ms + 20_000,
+            ..one
+        });
+        let all: Vec<Planted> = ten(&one).into_iter().chain(others).collect();
+        found(&all)[0].sentence.clone()
+    };
+    assert!(sentence(of("GET /report", 90), of("GET /", 2)).contains(" for GET /report: "));
+    assert!(
+        sentence(of("GET /item/7", 90), of("GET /item/9", 90)).contains(" for GET /item/:id: ")
+    );
+    assert!(!sentence(of("GET /report", 90), of("GET /sum", 80)).contains(" for GET"));
+}
+
+#[test]
+fn a_stream_of_events_is_no_slow_answer() {
+    let stream = |parts, paused_ms: i64| Planted {
+        stream_parts: parts,
+        bytes: (100, 5_000_000),
+        network: vec![(12, paused_ms * MS as i64)],
+        ..Planted::of(30_000, &[("there", 10), ("sending", 20_000), ("back", 10)])
+    };
+    let call = Planted::of(40_000, &[("there", 10), ("work", 30), ("back", 10)]);
+    let kinds = |one: Planted| {
+        let all = found(&[one, call.clone()]);
+        (all[0].kind, all[0].takes.unwrap().of_s.round() as i64)
+    };
+    assert_eq!(kinds(stream(20, 19_900)), ("server_takes", 0));
+    // An answer in one piece is waited for, and so is a stream that is sent without a rest.
+    assert_eq!(kinds(stream(0, 19_900)), ("server_takes", 20));
+    assert_eq!(kinds(stream(20, 100)).1, 20);
+}
+
+#[test]
+fn a_long_answer_seen_at_its_client_alone_is_limited_by_a_rate() {
+    let download = |bytes, back| Planted {
+        bytes: (100, bytes),
+        ..Planted::of(9_000, &[("work", 4), ("back", back)])
+    };
+    let (kind, takes) = {
+        let all = found(&[download(3_000_000, 5_000)]);
+        (all[0].kind, all[0].takes)
+    };
+    assert_eq!(kind, "request_rate");
+    // But half of a round trip of 2 ms.
+    assert!((takes.unwrap().total_s - 4.999).abs() < 1e-6, "{takes:?}");
+    assert_ne!(found(&[download(3_000, 50)])[0].kind, "request_rate");
+}

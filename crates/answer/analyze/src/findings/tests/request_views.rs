@@ -51,7 +51,7 @@ fn findings_table_and_lifelines_have_one_account() {
             is_named || most.cause.place == named.most_of_it,
             "{kind}: {most:?} {named:?}"
         );
-        assert!((named.share - most.share).abs() < 0.11, "{kind}: {named:?}");
+        assert!(named.share >= most.share - 1e-9, "{kind}: {named:?}");
         // One line of each request.
         assert_eq!((all.len(), times.whole.n), (10, 10), "{kind}");
     }

@@ -28,6 +28,7 @@ pub(super) struct Planted {
     pub(super) work: Vec<(usize, i64)>,
     pub(super) network: Vec<(usize, i64)>,
     pub(super) bytes: (i64, i64),
+    pub(super) stream_parts: i64,
     pub(super) parent: Option<i64>,
     pub(super) status: &'static str,
     pub(super) unknown: Option<&'static str>,
@@ -88,7 +89,7 @@ pub(super) fn table(requests: &[Planted]) -> EventTable {
         let sizes = [
             one.bytes.0.into(),
             one.bytes.1.into(),
-            0.into(),
+            one.stream_parts.into(),
             one.unknown.map_or(EventValue::Absent, EventValue::from),
         ];
         table.push(
