@@ -15,6 +15,12 @@ use std::collections::BTreeMap;
 
 /// Pairs of runs, so that losses do not decide.
 const RUNS: u64 = 5;
+/// Pairs where runs differ among themselves by more than `SPREAD` and all that may be tried fits the budget.
+const RUNS_OF_CHANCE: u64 = 25;
+/// The slowest run by the fastest, above which chance decides too much in few runs.
+const SPREAD: f64 = 1.1;
+/// Changes that are tried of one measurement, at most, as a rule.
+const TRIALS: u64 = 10;
 /// What helps by less is no advice.
 const HELPS: f64 = 1.03;
 /// What helps by so much was the limit.
@@ -54,12 +60,11 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
         let named = |finding: &Finding| {
             let is_alike = blame_alike(finding.kind, suspect.finding.kind);
             let same = finding.measurement == suspect.finding.measurement;
-            is_alike
-                && same
-                && suspect
-                    .places
-                    .iter()
-                    .any(|place| finding.sentence.contains(place))
+            let is_placed = suspect
+                .places
+                .iter()
+                .any(|place| finding.sentence.contains(place));
+            is_alike && same && (is_placed || advise_the_same(finding, &suspect.finding))
         };
         let Some(at) = suspect
             .finding
@@ -95,6 +100,18 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     findings
 }
 
+/// Whether two findings advise one change.
+fn advise_the_same(finding: &Finding, other: &Finding) -> bool {
+    let mut changes = other
+        .tries
+        .iter()
+        .filter_map(|advice| advice.change.as_ref());
+    changes.any(|change| {
+        let mut tries = finding.tries.iter();
+        tries.any(|advice| advice.change.as_ref() == Some(change))
+    })
+}
+
 /// What is tried, and how much of it.
 struct AdviceTrial<'p> {
     plan: &'p Plan,
@@ -114,10 +131,23 @@ struct Runs {
     lost_calls: u64,
 }
 
+impl Runs {
+    /// Whether runs of the same text took very different times.
+    fn is_spread(&self) -> bool {
+        let (least, greatest) = self
+            .elapsed_s
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(a, b), value| {
+                (a.min(*value), b.max(*value))
+            });
+        greatest > least * SPREAD
+    }
+}
+
 impl AdviceTrial<'_> {
-    fn runs(&self, plan: &Plan, at: usize) -> Option<Runs> {
+    fn runs(&self, plan: &Plan, at: usize, seeds: u64) -> Option<Runs> {
         let plan = single_group_plan(plan, at);
-        let records = simulate_records(&plan, RUNS, &self.budget).ok()?;
+        let records = simulate_records(&plan, seeds, &self.budget).ok()?;
         let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
         let is_measured = |part: usize| {
             plan.measurements
@@ -172,7 +202,7 @@ impl AdviceTrial<'_> {
             .across
             .as_ref()
             .filter(|_| measurement.world != World::Live)?;
-        let now = self.runs(self.plan, at)?;
+        let now = self.enough_runs(at)?;
         let together = measurement.composer == Composer::Total;
         let of_this =
             |summary: &&Summary| summary.measurement == at && is_compared(summary, together);
@@ -190,21 +220,37 @@ impl AdviceTrial<'_> {
         pairs.all(|pair| near(pair) == Some(true)).then_some(now)
     }
 
+    /// The measurement as it was, often enough that what chance does to a run weighs little, if the budget has room for as many runs
+    /// of each change.
+    fn enough_runs(&self, at: usize) -> Option<Runs> {
+        let before = self.budget.left();
+        let few = self.runs(self.plan, at, RUNS)?;
+        let each = (before - self.budget.left()) / RUNS;
+        let has_room = each * RUNS_OF_CHANCE * TRIALS <= self.budget.left();
+        if few.is_spread() && has_room {
+            return self.runs(self.plan, at, RUNS_OF_CHANCE);
+        }
+        Some(few)
+    }
+
     fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
-        let then = self.runs(&change.applied(self.plan, at)?, at)?;
+        let seeds = now.elapsed_s.len();
+        let then = self.runs(&change.applied(self.plan, at)?, at, seeds as u64)?;
         let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
-        let mut effects: Vec<RunEffect> = (0..RUNS as usize)
+        let mut effects: Vec<RunEffect> = (0..seeds)
             .filter_map(|run| RunEffect::of(metric, &pairs, run))
             .collect();
         effects.sort_unstable_by(|a, b| a.gain.total_cmp(&b.gain));
-        let (least, greatest) = (effects.first()?.gain, effects.last()?.gain);
-        let median = &effects[effects.len() / 2];
+        // Of many pairs, nine of ten.
+        let rare = effects.len() / 20;
+        let (least, greatest) = (effects.get(rare)?.gain, effects.iter().nth_back(rare)?.gain);
+        let mean = RunEffect::mean(metric, &effects)?;
         Some(ExpectedEffect {
             metric,
             parts: now.parts.len(),
-            now: median.now,
-            then: median.then,
-            times_as_fast: [median.gain, least, greatest],
+            now: mean.now,
+            then: mean.then,
+            times_as_fast: [mean.gain, least, greatest],
             runs: effects.len(),
         })
     }
@@ -290,10 +336,15 @@ fn gain(advice: &Advice) -> Option<f64> {
     advice.expected.map(|expected| expected.times_as_fast[0])
 }
 
+/// Whether more of it is better.
+fn is_rate(metric: Gauge) -> bool {
+    matches!(metric, Gauge::Throughput | Gauge::Calls)
+}
+
 /// Values of runs, before and after.
 type ValuePair<'r> = (&'r [f64], &'r [f64]);
 
-/// One run with a change and without: geometric means over its parts.
+/// Runs with a change and without.
 struct RunEffect {
     now: f64,
     then: f64,
@@ -302,6 +353,7 @@ struct RunEffect {
 }
 
 impl RunEffect {
+    /// Of one run: geometric means over its parts.
     fn of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<Self> {
         let mean = |values: &dyn Fn(&ValuePair<'_>) -> Option<f64>| {
             let sum: f64 = pairs
@@ -312,7 +364,19 @@ impl RunEffect {
         };
         let now = mean(&|(now, _)| now.get(run).copied())?;
         let then = mean(&|(_, then)| then.get(run).copied())?;
-        let gain = if matches!(metric, Gauge::Throughput | Gauge::Calls) {
+        Self::from_figures(metric, now, then)
+    }
+
+    /// Of all of them: means over runs, as tables have them.
+    fn mean(metric: Gauge, effects: &[Self]) -> Option<Self> {
+        let mean = |figure: fn(&Self) -> f64| {
+            effects.iter().map(figure).sum::<f64>() / effects.len() as f64
+        };
+        Self::from_figures(metric, mean(|effect| effect.now), mean(|effect| effect.then))
+    }
+
+    fn from_figures(metric: Gauge, now: f64, then: f64) -> Option<Self> {
+        let gain = if is_rate(metric) {
             then / now
         } else {
             now / then

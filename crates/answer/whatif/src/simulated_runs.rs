@@ -47,6 +47,11 @@ impl SimulationBudget {
         }
     }
 
+    /// Events that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.get()
+    }
+
     fn spend(&self, events: u64) {
         self.left.set(self.left.get().saturating_sub(events));
     }

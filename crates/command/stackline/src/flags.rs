@@ -402,7 +402,8 @@ pub(crate) struct Compare {
 
 #[derive(Args, Debug)]
 pub(crate) struct Diagnose {
-    /// A kept run: a directory, or its name under the runs directory
+    /// A kept run: a directory, its name, the name it was given, or `last`
+    #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
     /// Read at most this many events at once, some 300 bytes of memory each; if there are more, read those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
@@ -433,7 +434,8 @@ pub(crate) struct Ncc {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("picture").args(["output", "svg", "png"]).multiple(true)))]
 pub(crate) struct ReportFlags {
-    /// A run: a directory, or its name under the runs directory; pictures need its events
+    /// A run: a directory, its name, the name it was given, or `last`; pictures need its events
+    #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
     /// Write the page here instead of to report.html in the run's directory; FILE.svg, .png or .pdf draws the lifelines, or the figures of a
     /// run without them

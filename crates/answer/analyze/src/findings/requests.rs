@@ -4,6 +4,7 @@ pub(super) mod accounted;
 pub(super) mod attempts;
 pub(super) mod cause_costs;
 pub(super) mod causes;
+pub(super) mod connection_history;
 pub(super) mod costs;
 pub(super) mod failed_status;
 pub(super) mod general_names;

@@ -48,7 +48,7 @@ pub(crate) struct ImportFlags {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto"]))]
 pub(crate) struct Export {
-    /// A kept run: a directory, or its name under the runs directory
+    /// A kept run: a directory, its name, the name it was given, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
     /// NetLogger's lines, into a file or onto stdout

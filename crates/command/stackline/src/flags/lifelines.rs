@@ -20,7 +20,8 @@ Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EV
 
 #[derive(Args, Debug)]
 pub(crate) struct LifelinesFlags {
-    /// A run with events: a directory, or its name under the runs directory
+    /// A run with events: a directory, its name, the name it was given, or `last`
+    #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
     /// Which data field holds the id of the unit in events of other programs, from 1
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]

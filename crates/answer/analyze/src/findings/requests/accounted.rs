@@ -135,6 +135,7 @@ fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
         Cause::Held => ("hold for an acknowledgement", "protocol"),
         Cause::Loss => ("wait for retransmission", "protocol"),
         Cause::Window => ("no room at the receiver", "protocol"),
+        Cause::SlowStart => ("slow start", "protocol"),
         Cause::Rate => ("rate of the way", "network"),
         Cause::Queue => ("queues", "queue"),
         Cause::Distance | Cause::FurtherTrips => ("distance", "network"),

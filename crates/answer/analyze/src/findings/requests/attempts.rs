@@ -63,8 +63,9 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
             .or_default()
             .push(at);
     }
+    let sequential = sequential_clients(all);
     let mut found = Vec::new();
-    for mut attempts in by_ends.into_values() {
+    for ((client, _), mut attempts) in by_ends {
         attempts.sort_by_key(|at| all[*at].begin_ns());
         let mut is_taken = vec![false; attempts.len()];
         let mut failed: Vec<usize> = attempts
@@ -93,9 +94,12 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
                 let is_paced = usual
                     .get(name)
                     .is_some_and(|usual_ns| gap_ns <= usual_ns.saturating_mul(2));
+                let went_on = sequential
+                    .get(client)
+                    .is_some_and(|begins_ns| has_between(begins_ns, end_ns, gap_ns));
                 let between = attempts[first..place].iter();
                 let goes_on = between.filter(|at| failure(&all[**at]).is_none()).count() >= GOES_ON;
-                if is_paced || goes_on || has_others(all, &attempts, failed) {
+                if is_paced || went_on || goes_on || has_others(all, &attempts, failed) {
                     continue;
                 }
                 let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
@@ -111,7 +115,38 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
     found
 }
 
-/// A client that asks for so many other things before, and has its answers, does not wait for another attempt.
+/// Clients that never had two requests under way at once, with the moments at which their requests began, ns, in order. What such a
+/// client asks next is what its program does next.
+fn sequential_clients(all: &[TracedRequest]) -> BTreeMap<&str, Vec<u64>> {
+    let mut by_client: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
+    for request in all.iter().filter(|request| request.is_call) {
+        by_client.entry(&request.client).or_default().push(request);
+    }
+    for requests in by_client.values_mut() {
+        requests.sort_by_key(|request| request.begin_ns());
+    }
+    by_client.retain(|_, requests| {
+        requests
+            .windows(2)
+            .all(|pair| pair[1].begin_ns() >= pair[0].end_ns)
+    });
+    by_client
+        .into_iter()
+        .map(|(client, requests)| (client, requests.iter().map(|one| one.begin_ns()).collect()))
+        .collect()
+}
+
+/// Whether the client asked for something else in the `gap_ns` after `end_ns`: then it went on with its work, and did not wait to ask
+/// again.
+fn has_between(begins_ns: &[u64], end_ns: u64, gap_ns: u64) -> bool {
+    let first = begins_ns.partition_point(|begin_ns| *begin_ns < end_ns);
+    begins_ns
+        .get(first)
+        .is_some_and(|begin_ns| *begin_ns < end_ns + gap_ns)
+}
+
+/// A client with several requests under way that asks for so many other things before, and has its answers, does not wait for another
+/// attempt either.
 const GOES_ON: usize = 3;
 
 /// Gaps after successes that say what is usual, at least.
@@ -174,7 +209,7 @@ mod tests {
     fn the_next_attempt_is_the_first_of_its_name() {
         let all = [
             request("/a", "503", 0, 10),
-            request("/b", "200", 11, 12),
+            request("/b", "200", 9, 12),
             request("/a", "429", 15, 20),
             request("/a", "200", 40, 50),
             request("/a", "200", 51, 60),
@@ -184,6 +219,21 @@ mod tests {
             .map(|retry| (retry.failed, retry.next, retry.gap_ns))
             .collect();
         assert_eq!(pairs, [(0, 2, 5), (2, 3, 20)]);
+    }
+
+    #[test]
+    fn a_client_that_goes_on_with_other_requests_does_not_wait() {
+        let rounds: Vec<_> = (0..6)
+            .flat_map(|round| {
+                let begin = round * 100;
+                [
+                    request("/broken", "500", begin, begin + 5),
+                    request("/fast", "200", begin + 30, begin + 35),
+                    request("/slow", "200", begin + 40, begin + 90),
+                ]
+            })
+            .collect();
+        assert_eq!(retries(&rounds), []);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(crate) enum RequestCause {
     Held,
     Loss,
     Window,
+    /// A new connection's window grows while its sender waits for acknowledgements.
+    SlowStart,
     Rate,
     Queue,
     Distance,

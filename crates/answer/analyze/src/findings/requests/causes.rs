@@ -42,6 +42,7 @@ kinds! {
     HANDSHAKE_EACH "handshake_per_request" "of requests that were traced: security is set up for each, or takes long" set_up handshake_each
     REQUEST_LOSS "request_loss" "of requests that were traced: packets of them were lost and sent again" transit_causes request_loss
     REQUEST_WINDOW "request_window" "of requests that were traced: the receiver of a message had no room for more of it" transit_causes request_window
+    REQUEST_SLOW_START "request_slow_start" "of requests that were traced: long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
     REQUEST_RATE "request_rate" "of requests that were traced: long messages take as long as the way's rate lets them" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "of requests that were traced: short messages take longer than the quickest of them" transit_causes request_queue
     ONE_AT_A_TIME "server_one_at_a_time" "of requests that were traced: they wait unread while the server works on others" server_causes one_at_a_time

@@ -2,7 +2,12 @@
 //! connection, and the rate of the slowest link of its way. No removal promises less.
 
 /// Bytes that a sender may have under way before anything is acknowledged: ten segments (RFC 6928).
-const FIRST_WINDOW: i64 = 14_600;
+pub(super) const FIRST_WINDOW: i64 = 14_600;
+
+/// Between these rates that of a way is looked for, bit/s, by so many halvings.
+const SLOWEST_BIT_S: f64 = 1e3;
+const FASTEST_BIT_S: f64 = 1e12;
+const HALVINGS: u32 = 40;
 
 /// A way that nothing holds up but its distance, its rate, and how connections begin.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +40,35 @@ impl RemainingWay {
     pub(crate) fn is_of_rate(&self) -> bool {
         let time = self.unhindered();
         time.rate_ns > time.windows_ns
+    }
+
+    /// What of `ns`, which it takes beside a round trip, is for windows that grow: with the rate of its way, or else with the rate that
+    /// makes windows and the rest take as long as that. None where the windows alone would take longer: it had larger ones.
+    pub(crate) fn slow_start_ns(&self, ns: i64) -> i64 {
+        let at = |bit_s: f64| {
+            let way = Self {
+                bit_s: Some(bit_s),
+                ..*self
+            };
+            way.unhindered()
+        };
+        if let Some(bit_s) = self.bit_s {
+            return at(bit_s).windows_ns.clamp(0, ns.max(0));
+        }
+        let (mut low, mut high) = (SLOWEST_BIT_S, FASTEST_BIT_S);
+        if at(high).windows_ns > ns {
+            return 0;
+        }
+        for _ in 0..HALVINGS {
+            let middle = (low * high).sqrt();
+            let time = at(middle);
+            if time.windows_ns + time.rate_ns > ns {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        at(high).windows_ns.clamp(0, ns.max(0))
     }
 
     fn unhindered(&self) -> UnhinderedTime {
@@ -86,6 +120,20 @@ mod tests {
         assert_eq!(least(way(1_500_000, 40, Some(5e7), false)), 40 + 240);
         // Nothing is far: the rate alone.
         assert_eq!(least(way(1_000_000, 0, Some(8e6), true)), 1000);
+    }
+
+    #[test]
+    fn slow_start_is_what_the_rate_does_not_explain() {
+        // 1 MB, 30 ms away, in 196 ms beside the round trip: five windows, then some 100 Mbit/s.
+        let unknown = way(1_000_000, 30, None, true);
+        assert_eq!(unknown.slow_start_ns(196 * MS) / MS, 150);
+        // In 825 ms: 10 Mbit/s, full after two windows.
+        assert_eq!(unknown.slow_start_ns(825 * MS) / MS, 60);
+        // Faster than ten segments at first can be.
+        assert_eq!(unknown.slow_start_ns(40 * MS), 0);
+        assert_eq!(way(1_000_000, 30, None, false).slow_start_ns(196 * MS), 0);
+        let known = way(1_000_000, 30, Some(1e7), true);
+        assert_eq!(known.slow_start_ns(825 * MS) / MS, 60);
     }
 
     proptest! {

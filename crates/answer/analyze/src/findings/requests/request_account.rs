@@ -3,7 +3,8 @@
 
 use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
-use crate::findings::requests::least_time::RemainingWay;
+use crate::findings::requests::connection_history::ConnectionHistory;
+use crate::findings::requests::least_time::{FIRST_WINDOW, RemainingWay};
 use crate::findings::requests::message_delays::{
     MessageDelays, RequestMessageNetwork, answer_delays,
 };
@@ -19,12 +20,16 @@ const DEEPEST: u32 = 32;
 /// A response of at least so many bytes is limited by a rate, not by how it is made.
 pub(crate) const LARGE: i64 = 64 << 10;
 
+/// So many bytes are sent at once even behind a loss.
+const FEW_SEGMENTS: i64 = FIRST_WINDOW / 5;
+
 /// What is on the way of messages: without one of these the others take as long as they must.
-const OF_THE_WAY: [RequestCause; 7] = [
+const OF_THE_WAY: [RequestCause; 8] = [
     RequestCause::Held,
     RequestCause::Loss,
     RequestCause::Window,
     RequestCause::SlowReader,
+    RequestCause::SlowStart,
     RequestCause::Rate,
     RequestCause::Queue,
     RequestCause::Distance,
@@ -76,6 +81,7 @@ impl RequestPart<'_> {
         match self.cause {
             RequestCause::Lookup | RequestCause::Handshake => "set-up".to_owned(),
             RequestCause::Connect
+            | RequestCause::SlowStart
             | RequestCause::Rate
             | RequestCause::Queue
             | RequestCause::Distance => "the way".to_owned(),
@@ -107,6 +113,8 @@ pub(crate) struct RequestAccounts<'r> {
     trips: BTreeMap<(&'r str, &'r str), i64>,
     /// When each server worked: begin, end, of which request.
     working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
+    /// What went before on connections.
+    history: ConnectionHistory,
 }
 
 /// Parts of a request's time, each with its cause and its place.
@@ -142,6 +150,21 @@ impl RequestShares<'_> {
         self.of_pair(RequestCause::Connect, times.connect - lost);
         self.of_pair(RequestCause::Handshake, times.handshake);
         self.of_client(RequestCause::Client, times.client);
+    }
+}
+
+/// What a sender's window takes of a long message's time, ns.
+#[derive(Clone, Copy, Default)]
+struct LimitedByWindows {
+    /// It is small since losses.
+    by_losses: i64,
+    /// It begins small.
+    at_first: i64,
+}
+
+impl LimitedByWindows {
+    fn ns(self) -> i64 {
+        self.by_losses + self.at_first
     }
 }
 
@@ -222,6 +245,7 @@ impl<'r> RequestAccounts<'r> {
             usual,
             trips,
             working,
+            history: ConnectionHistory::of(all),
         }
     }
 
@@ -298,12 +322,13 @@ impl<'r> RequestAccounts<'r> {
                 rate.is_none_or(WayRate::is_full),
             );
             let known = rate.filter(|_| !(is_rate && is_full));
+            // A connection that is kept open need not begin slowly.
+            let is_kept = cause == RequestCause::SlowStart || (is_rate && !is_full);
             let way = RemainingWay {
                 bytes,
                 trip_ns,
                 bit_s: known.map(|rate| rate.bit_s),
-                // A connection that is kept open need not begin slowly.
-                begins_slowly: times.has_connect && (is_full || !is_rate),
+                begins_slowly: !is_kept && self.history.begins_slowly(request, is_answer),
             };
             least_ns += way.least_ns() - trip_ns;
             limit = match known {
@@ -345,9 +370,46 @@ impl<'r> RequestAccounts<'r> {
             bytes,
             trip_ns,
             bit_s: Some(rate.bit_s),
-            begins_slowly: times.has_connect,
+            begins_slowly: self.history.begins_slowly(request, is_answer),
         };
         (ns - (way.least_ns() - trip_ns)).max(0)
+    }
+
+    /// What of a long message's time its sender's window took, and not the rate of its way.
+    fn limited_by_windows(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        is_answer: bool,
+        ns: i64,
+    ) -> LimitedByWindows {
+        let by_losses = self.kept_small(request, times, is_answer, ns);
+        LimitedByWindows {
+            by_losses,
+            at_first: self.slow_start(request, times, is_answer, ns - by_losses),
+        }
+    }
+
+    /// What of a long message's time is for the windows of a connection that begins.
+    fn slow_start(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        is_answer: bool,
+        ns: i64,
+    ) -> i64 {
+        let rate = self.rates.get(&(request.unit, is_answer));
+        let way = RemainingWay {
+            bytes: if is_answer {
+                request.bytes.1
+            } else {
+                request.bytes.0
+            },
+            trip_ns: self.trip_ns(request, times),
+            bit_s: rate.map(|rate| rate.bit_s),
+            begins_slowly: self.history.begins_slowly(request, is_answer),
+        };
+        way.slow_start_ns(ns)
     }
 
     fn shares(
@@ -444,12 +506,13 @@ impl<'r> RequestAccounts<'r> {
         shares.of_pair(RequestCause::Queue, way.queued);
         shares.of_pair(RequestCause::Distance, base);
         let over = way.rest - base;
-        let lost = match way.over {
-            RequestCause::Rate => self.kept_small(request, times, false, over),
-            _ => 0,
+        let limited = match way.over {
+            RequestCause::Rate => self.limited_by_windows(request, times, false, over),
+            _ => LimitedByWindows::default(),
         };
-        shares.of_pair(RequestCause::Loss, lost);
-        shares.of_pair(way.over, over - lost);
+        shares.of_pair(RequestCause::Loss, limited.by_losses);
+        shares.of_pair(RequestCause::SlowStart, limited.at_first);
+        shares.of_pair(way.over, over - limited.ns());
         delays.awaited
     }
 
@@ -507,13 +570,17 @@ impl<'r> RequestAccounts<'r> {
             (false, false) => RequestCause::Distance,
         };
         let over = way.rest - base - within - sending;
-        let lost = match rest {
-            RequestCause::Rate => self.kept_small(request, times, true, sending - late + over),
-            _ => 0,
+        let limited = match rest {
+            RequestCause::Rate => {
+                self.limited_by_windows(request, times, true, sending - late + over)
+            }
+            _ => LimitedByWindows::default(),
         };
-        shares.of_pair(RequestCause::Loss, lost);
-        shares.of_pair(rest, sending - late - lost.min(sending - late));
-        shares.of_pair(way.over, over - (lost - lost.min(sending - late)));
+        shares.of_pair(RequestCause::Loss, limited.by_losses);
+        shares.of_pair(RequestCause::SlowStart, limited.at_first);
+        let in_sending = limited.ns().min(sending - late);
+        shares.of_pair(rest, sending - late - in_sending);
+        shares.of_pair(way.over, over - (limited.ns() - in_sending));
         within
     }
 
@@ -556,10 +623,17 @@ impl<'r> RequestAccounts<'r> {
         ns: i64,
     ) -> MessageTransit {
         let queued = waited(self.waits.as_ref(), request, is_answer);
+        let bytes = if is_answer {
+            request.bytes.1
+        } else {
+            request.bytes.0
+        };
+        let is_kept_small = bytes > FEW_SEGMENTS && self.history.is_after_loss(request);
         let over = match queued {
             _ if is_large => RequestCause::Rate,
             None => RequestCause::Queue,
-            // Where queues are known, no more is blamed on them.
+            // Where queues are known, no more is blamed on them: windows that losses have made small, or the distance.
+            Some(_) if is_kept_small => RequestCause::Loss,
             Some(_) => RequestCause::Distance,
         };
         // A long message stands in its own way.

@@ -20,6 +20,19 @@ pub(crate) const WAIT_LEAST: f64 = 1e5;
 /// The same of the way.
 pub(crate) const WAY_LEAST: f64 = 5e5;
 
+/// Fewer requests than these, and a smaller part of all, are no habit of a program.
+const FEW: u64 = 3;
+const RARE: u64 = 50;
+/// Such a part of the time counts, whoever has it.
+const MUCH: f64 = 0.25;
+/// So does what people feel, ns.
+const FELT_NS: f64 = 1e8;
+
+/// Whether so many of all requests, with that share of the time, may be chance.
+pub(crate) fn is_chance(requests: u64, all: u64, share: f64) -> bool {
+    requests < FEW && requests * RARE < all && share < MUCH
+}
+
 /// The cost of a cause at its worst place.
 pub(crate) struct Worst<'c> {
     pub(crate) costs: &'c RequestCosts,
@@ -50,6 +63,12 @@ impl Worst<'_> {
             percent(self.share),
             format_ns(self.each())
         )
+    }
+
+    /// Whether next to none of many requests have it, and little of it: that happens.
+    fn is_chance(&self) -> bool {
+        let (requests, each_ns) = self.cost.of_most();
+        is_chance(requests, self.calls(), self.share) && each_ns < FELT_NS
     }
 
     /// Of each request that has any of it, ns.
@@ -188,7 +207,7 @@ fn worst_of<'c>(
     };
     // What is not ten times as long as it takes to look at it is not attributed.
     let least = least.max(10.0 * costs.observer_ns as f64);
-    (share >= LEAST && worst.mean() >= least).then_some(worst)
+    (share >= LEAST && worst.mean() >= least && !worst.is_chance()).then_some(worst)
 }
 
 /// A finding of a cause: what it takes, of which requests, and what would be left.

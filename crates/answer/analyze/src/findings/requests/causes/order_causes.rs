@@ -25,8 +25,12 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     let mut by_front: BTreeMap<(String, String), Vec<&RequestWait>> = BTreeMap::new();
     for wait in costs.waits.iter().filter(is_slow) {
         let front = &requests[wait.front];
-        let key = (format_client_server(front), generalise_request(front));
-        by_front.entry(key).or_default().push(wait);
+        let name = generalise_request(front);
+        // One that is slower than others of its name has a cause of its own.
+        if name.is_empty() || name != generalise_request(&requests[wait.waits]) {
+            let key = (format_client_server(front), name);
+            by_front.entry(key).or_default().push(wait);
+        }
     }
     let sum = |waits: &[&RequestWait]| waits.iter().map(|wait| wait.ns).sum::<i64>();
     let ((place, name), waits) = by_front.into_iter().max_by_key(|(_, waits)| sum(waits))?;

@@ -42,7 +42,7 @@ pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
 }
 
 /// Short waits are worth a finding where they have this share of the time.
-const OFTEN: f64 = 0.2;
+const OFTEN: f64 = 0.4;
 
 /// The least that is worth a finding, ns. What threads are seen to wait for is evidence also where it is short and often.
 const fn least_of(cause: RequestCause) -> f64 {

@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 
 /// Times of the way within a host below this, a request, are not worth a finding, ns.
 const WITHIN_LEAST: f64 = 1e7;
+/// Within a host, what is as fast as this is as fast as it can be, bit/s.
+const WITHIN_BIT_S: f64 = 1e9;
 /// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
 /// others.
 const IN_A_ROW: [u64; 3] = [4, 10, 50];
@@ -67,6 +69,23 @@ pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
     Some(found.attempt("let it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
 }
 
+pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::SlowStart, WAY_LEAST)?;
+    let sentence = format!(
+        "long messages {} begin on new connections, whose windows grow from ten segments, twice as large each round trip: {}",
+        worst.place,
+        worst.time_in_words()
+    );
+    let found = report_request_cause(kind, log, &worst, 0.85, sentence);
+    Some(
+        found
+            .attempt("keep connections open and use them again")
+            .attempt(
+                "a larger first window at who sends (`initcwnd` of `ip route`), or fewer bytes",
+            ),
+    )
+}
+
 pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Rate, WAY_LEAST)?;
     // Within a host nothing limits the rate but its processors.
@@ -82,6 +101,9 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         .map(|request| request.bytes.0.max(request.bytes.1))
         .sum();
     let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);
+    if worst.is_within_a_host() && rate >= WITHIN_BIT_S {
+        return None;
+    }
     let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
     let link = slowest
         .as_ref()
