@@ -154,7 +154,10 @@ mod tests {
         for format in [PictureFormat::Svg, PictureFormat::Png, PictureFormat::Pdf] {
             assert!(!picture.encode(format).unwrap().is_empty());
         }
-        let many = summaries.repeat(1 + ROWS);
+        let many: Vec<Summary> = std::iter::repeat_n(&summaries, 1 + ROWS)
+            .flatten()
+            .cloned()
+            .collect();
         let svg = results_picture("x", &many)
             .unwrap()
             .encode(PictureFormat::Svg);

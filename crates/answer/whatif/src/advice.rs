@@ -372,7 +372,11 @@ impl RunEffect {
         let mean = |figure: fn(&Self) -> f64| {
             effects.iter().map(figure).sum::<f64>() / effects.len() as f64
         };
-        Self::from_figures(metric, mean(|effect| effect.now), mean(|effect| effect.then))
+        Self::from_figures(
+            metric,
+            mean(|effect| effect.now),
+            mean(|effect| effect.then),
+        )
     }
 
     fn from_figures(metric: Gauge, now: f64, then: f64) -> Option<Self> {

@@ -303,8 +303,8 @@ fn terminal(is_one: bool) -> Result<DisplayStream> {
     let clone = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let ends =
         clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
-    let (input, output) =
-        ends.map_err(|error| Error::environment(format!("the terminal cannot be opened: {error}")))?;
+    let (input, output) = ends
+        .map_err(|error| Error::environment(format!("the terminal cannot be opened: {error}")))?;
     Ok(DisplayStream::Terminal(TerminalStream {
         input,
         output,

@@ -124,7 +124,9 @@ fn admitted(
                 place.set(Some(entered));
                 answer.response
             }
-            None => busy_response(&format!("{MOST} browsers are connected, the most that are allowed")),
+            None => busy_response(&format!(
+                "{MOST} browsers are connected, the most that are allowed"
+            )),
         }
     })?;
     Some((opened, place.take()?))

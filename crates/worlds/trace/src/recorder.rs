@@ -387,6 +387,7 @@ impl RequestRecorder {
             wait,
             segments: false,
             contents: self.contents,
+            elsewhere: None,
         };
         let process = |thread: u32| self.who.process(thread).unwrap_or(0);
         let threads = ExchangeThreads {

@@ -353,6 +353,7 @@ mod tests {
                 name: String::new(),
                 container: None,
                 traced: true,
+                program: 0,
             };
             (1..=count as u32).for_each(|number| who.insert(number, thread()));
             who.left_out

@@ -15,7 +15,7 @@ fn the_page_in_chromium() {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
-    let scenarios: [(&str, Scenario); 24] = [
+    let scenarios: [(&str, Scenario); 25] = [
         (
             "it opens without a complaint and says what limits",
             it_opens,
@@ -851,7 +851,7 @@ fn waits_are_no_links(browser: &mut Browser, directory: &Path) {
 }
 
 fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
-    let traced = traced::TracedFixture {
+    let traced = TracedFixture {
         requests: traced::accounted(),
         ..traced::few()
     };
