@@ -149,7 +149,7 @@ impl Scenario {
             ScenarioStack::Quic => options.extend(
                 self.options
                     .first_window
-                    .map(|window| bytes("initial_window", window * 5 / 4)),
+                    .map(|window| format!("initial_window = {}", window * 5 / 4)),
             ),
         }
         let name = match self.stack {
