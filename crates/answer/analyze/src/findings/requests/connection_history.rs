@@ -122,6 +122,6 @@ mod tests {
             times: Some(RequestTimes::default()),
             ..request(1, 0, 100_000, 0)
         };
-        assert!(!ConnectionHistory::of(&[old.clone()]).begins_slowly(&old, true));
+        assert!(!ConnectionHistory::of(std::slice::from_ref(&old)).begins_slowly(&old, true));
     }
 }

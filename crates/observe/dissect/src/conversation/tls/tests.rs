@@ -361,9 +361,9 @@ fn a_server_that_its_client_refuses_in_secret_has_failed() {
         ('<', b""),
     ];
     let dissected = dissect_lines(script);
-    let names = dissected.iter().filter(|line| line.contains(" is "));
+    let mut names = dissected.iter().filter(|line| line.contains(" is "));
     assert_eq!(
-        names.last().map(String::as_str),
+        names.next_back().map(String::as_str),
         Some("0 response is alert (encrypted)"),
         "{dissected:?}"
     );
