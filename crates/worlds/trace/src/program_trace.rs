@@ -212,9 +212,8 @@ impl TraceSession {
             network.ports(&mut recorder);
             match &events {
                 Some(events) => {
-                    recorder = recorder
-                        .with_doors_apart(events.doors())
-                        .with_disk(options.most_disk / 2);
+                    let apart = recorder.with_doors_apart(events.doors());
+                    recorder = apart.with_disk(options.most_disk / 2);
                 }
                 None => notes.push(network.unrecorded()),
             }
