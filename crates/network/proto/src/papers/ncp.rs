@@ -147,6 +147,8 @@ pub struct NcpConnection {
     silent_since: Option<Instant>,
     /// What the IMPs answered when it was given up for that.
     broken_by: Option<ImpDeliveryFailure>,
+    /// What the IMPs said of the last message that did not come through.
+    last_failure: Option<ImpDeliveryFailure>,
     /// What has held data up since then, and for how long it did before: the allocation, links.
     held: Option<NcpStallReason>,
     held_since: Instant,
@@ -198,6 +200,7 @@ impl NcpConnection {
             ends_at: None,
             silent_since: None,
             broken_by: None,
+            last_failure: None,
             held: None,
             held_since: now,
             waited: (Duration::ZERO, Duration::ZERO),
@@ -231,6 +234,12 @@ impl NcpConnection {
     #[must_use]
     pub const fn broken_by(&self) -> Option<ImpDeliveryFailure> {
         self.broken_by
+    }
+
+    /// What the IMPs said of the last message that did not come through, though it is sent again.
+    #[must_use]
+    pub const fn last_failure(&self) -> Option<ImpDeliveryFailure> {
+        self.last_failure
     }
 
     /// What is chosen of it.
@@ -407,6 +416,7 @@ impl NcpConnection {
             ImpDeliveryFailure::DeadHost | ImpDeliveryFailure::DeadImp
         );
         let since = *self.silent_since.get_or_insert(now);
+        self.last_failure = Some(why);
         if message.kind == NcpMessageKind::Reset || is_dead && now.since(since) >= PATIENCE {
             known.message = None;
             self.state = NcpState::Broken;

@@ -81,6 +81,10 @@ pub(crate) trait StreamEnd {
     fn broken_by(&self) -> Option<&'static str> {
         None
     }
+    /// Why nothing has answered it, where the network says so.
+    fn unanswered_because(&self) -> Option<&'static str> {
+        None
+    }
     /// Closes the own half.
     fn close(&self, executor: &Executor);
     /// The application lets go of it.

@@ -102,7 +102,13 @@ impl<E: StreamEnd> SimStream<E> {
         {
             Some(true) => Ok(()),
             Some(false) => Err(unreachable("was refused")),
-            None => Err(unreachable("was not answered")),
+            None => Err(match self.end.unanswered_because() {
+                Some(why) => Error::measurement(format!("a connection was not answered: {why}"))
+                    .hint(
+                        "a host or a line of the network is `down` then, or lets nothing through",
+                    ),
+                None => unreachable("was not answered"),
+            }),
         }
     }
 

@@ -255,6 +255,19 @@ impl StreamEnd for Rc<SimNcpEnd> {
         })
     }
 
+    fn unanswered_because(&self) -> Option<&'static str> {
+        self.machine.borrow().last_failure().map(|why| match why {
+            ImpDeliveryFailure::DeadImp => {
+                "the IMPs say that the other side's IMP cannot be reached"
+            }
+            ImpDeliveryFailure::DeadHost => "the IMPs say that the other side's host is dead",
+            ImpDeliveryFailure::HostSlow => {
+                "the IMPs say that the other side's host does not take messages"
+            }
+            ImpDeliveryFailure::Incomplete => "the IMPs lost messages on the way",
+        })
+    }
+
     fn close(&self, executor: &Executor) {
         self.machine.borrow_mut().close();
         self.touch(executor);
