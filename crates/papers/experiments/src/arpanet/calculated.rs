@@ -108,7 +108,7 @@ pub(super) fn paths() -> Sheet {
             ),
         ]);
     }
-    sheet.note("50 kbit/s, 100 miles a line. The sum is what is needed; a window of 4 is the most that there is.")
+    sheet.note("50 kbit/s, 100 miles a line. The sum is what is needed; the largest window is 4.")
 }
 
 #[cfg(test)]
