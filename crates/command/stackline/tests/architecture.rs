@@ -325,6 +325,32 @@ fn versions_stand_in_the_manifest_of_the_workspace() {
     }
 }
 
+/// What programs of others link; nothing else goes to a registry.
+const PUBLISHED: [&str; 1] = ["events"];
+
+#[test]
+fn only_crates_for_others_may_be_published() {
+    for folder in tree::crates() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let name = tree::name_of(&folder);
+        let may = !manifest.lines().any(|line| line == "publish = false");
+        assert_eq!(
+            may,
+            PUBLISHED.contains(&name.as_str()),
+            "{}",
+            folder.display()
+        );
+        // A registry has no other crate of the workspace.
+        let needs = manifest.split("[dependencies]").nth(1).unwrap_or("");
+        let needs = needs.split("\n[").next().unwrap_or("");
+        assert!(
+            !may || !needs.contains("stackline-"),
+            "{}",
+            folder.display()
+        );
+    }
+}
+
 #[test]
 fn the_map_names_every_crate() {
     let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();

@@ -339,10 +339,12 @@ fn phrase(text: &str) -> Option<(&'static str, &'static str)> {
         .find(|word| text.starts_with(word) && !text.contains('?'));
     let listed = PHRASES.iter().copied().find(|(phrase, _)| {
         text.match_indices(phrase).any(|(at, _)| {
-            let next = text[at + phrase.len()..].split(' ').next().unwrap_or("");
+            let rest = &text[at + phrase.len()..];
+            let next = rest.split(' ').next().unwrap_or("");
+            let is_whole = phrase.ends_with([' ', ':']) || !rest.starts_with(char::is_alphanumeric);
             let is_plain =
                 COMPARISONS.contains(&next) || text[..at].to_lowercase().ends_with("there");
-            !(phrase.ends_with(" no ") && is_plain)
+            is_whole && !(phrase.ends_with(" no ") && is_plain)
         })
     });
     listed.or(headless.map(|word| (word, "a sentence with its subject")))

@@ -288,7 +288,7 @@ pub(super) fn with_examples(mut command: Command) -> Command {
         // What stands below `papers` has its old spelling too.
         let papers = command.find_subcommand("papers");
         if papers.is_some_and(|papers| papers.find_subcommand(path[0]).is_some()) {
-            let path = [&["papers"], &path[..]].concat();
+            let path = [&["papers"][..], &path].concat();
             command = within(command, &path, lines);
         }
     }
@@ -307,7 +307,13 @@ fn within(command: Command, path: &[&'static str], lines: &[&str]) -> Command {
         };
         return command.after_help(help);
     };
-    command.mut_subcommand(first, |below| within(below, rest, lines))
+    command.mut_subcommands(|below| {
+        if below.get_name() == *first {
+            within(below, rest, lines)
+        } else {
+            below
+        }
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use stackline_runs::RunFileAccess;
 
-/// Who may read what a command keeps.
+/// Readers of what a command keeps.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Sharing {
     /// Let all users of this machine read the kept run
@@ -17,7 +17,7 @@ impl Sharing {
         self.share
     }
 
-    /// Who may read it.
+    /// Users that may read it.
     pub(crate) const fn access(self) -> RunFileAccess {
         if self.share {
             RunFileAccess::Shared

@@ -126,7 +126,7 @@ pub(super) fn paths() -> Sheet {
     }
     sheet
         .note(nothing_printed("the report says that paths add up, and has no numbers"))
-        .note("50 kbit/s, 100 miles a line. The sum is what is needed; a window of 4 is the most that there is.")
+        .note("50 kbit/s, 100 miles a line. The sum is what is needed; the largest window is 4.")
 }
 
 #[cfg(test)]

@@ -435,7 +435,7 @@ fn priorities() -> VSystemTable {
     }
     table(
         "Table 6-1",
-        "who goes first at the VAX; vectors a second by PUP",
+        "priority at the VAX; vectors a second by PUP",
         Version::Latest,
         vec![cells],
     )
