@@ -91,41 +91,6 @@ pub struct Times {
 }
 
 impl Times {
-    /// All parts together: the length of the interval.
-    #[must_use]
-    pub fn total_ns(&self) -> u64 {
-        let Self {
-            running_ns,
-            ready_ns,
-            behind_ns,
-            lock_ns,
-            disk_ns,
-            sleep_ns,
-            ..
-        } = self;
-        let Self {
-            socket_ns,
-            child_ns,
-            unnamed_ns,
-            other_ns,
-            gone_ns,
-            unseen_ns,
-            ..
-        } = self;
-        running_ns
-            + ready_ns
-            + behind_ns
-            + lock_ns
-            + disk_ns
-            + sleep_ns
-            + socket_ns
-            + child_ns
-            + unnamed_ns
-            + other_ns
-            + gone_ns
-            + unseen_ns
-    }
-
     fn part(&mut self, place: Place) -> &mut u64 {
         match place {
             Place::Running => &mut self.running_ns,

@@ -191,8 +191,8 @@ impl PupConnection {
     }
 
     /// Bytes that can be read before the next mark.
-    #[must_use]
-    pub fn readable(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn readable(&self) -> usize {
         self.receiver.readable()
     }
 

@@ -3,6 +3,42 @@
 use super::*;
 use proptest::prelude::*;
 
+impl Times {
+    /// All parts together: the length of the interval.
+    pub(crate) fn total_ns(&self) -> u64 {
+        let Self {
+            running_ns,
+            ready_ns,
+            behind_ns,
+            lock_ns,
+            disk_ns,
+            sleep_ns,
+            ..
+        } = self;
+        let Self {
+            socket_ns,
+            child_ns,
+            unnamed_ns,
+            other_ns,
+            gone_ns,
+            unseen_ns,
+            ..
+        } = self;
+        running_ns
+            + ready_ns
+            + behind_ns
+            + lock_ns
+            + disk_ns
+            + sleep_ns
+            + socket_ns
+            + child_ns
+            + unnamed_ns
+            + other_ns
+            + gone_ns
+            + unseen_ns
+    }
+}
+
 fn event(at_ns: u64, what: ThreadChange) -> ThreadEvent {
     ThreadEvent {
         at_ns,

@@ -7,6 +7,14 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use stackline_core::distribution::Distribution;
 use stackline_core::random::{Generator, Seed};
 
+impl Lossy {
+    /// As [`BlastResendStrategy::Partial`], but the last packet is kept, since it was answered, and not sent again: of D packets,
+    /// D - 1 - i follow instead of D - i. Up to 1 percent less in the mean at pn = 0.01 and D = 64.
+    fn partial_keeping_last(&self) -> Option<Moments> {
+        self.solved(|legal| legal.partial(true))
+    }
+}
+
 fn lossy(loss: f64, intervals: f64) -> Lossy {
     let costs = BlastCostModel::V_KERNEL;
     let interval = intervals * BlastFigureProtocol::Blast.elapsed(&costs, 64);
