@@ -530,6 +530,16 @@ fn one_packet_at_a_time_is_a_window() {
     assert_eq!(waits("saw", 512_000).kinds(), ["window_below_bdp"]);
     // At ten times the rate it is something else.
     assert_eq!(waits("saw", 51_200).kinds(), NOTHING);
+    // A few calls before a file do not hide what limits the file.
+    let after_calls = waits("saw", 512_000).with(|given| {
+        given.records[0].calls = Histogram {
+            counts: vec![(200 * MS, 3)],
+            sum: 600 * MS,
+            squares: 0.0,
+            min_max: Some((200 * MS, 200 * MS)),
+        };
+    });
+    assert_eq!(after_calls.kinds(), ["window_below_bdp"]);
 }
 
 #[test]
