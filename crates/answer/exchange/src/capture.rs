@@ -27,7 +27,7 @@ pub use stackline_dissect::connections::StreamRegistry;
 pub use survey::Survey;
 
 #[cfg(test)]
-mod bounds;
+mod bounds_tests;
 #[cfg(test)]
 mod quic_tests;
 #[cfg(test)]

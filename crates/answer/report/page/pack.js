@@ -1,6 +1,6 @@
 // @ts-check
 // The page's data: a JSON object and columns of numbers, deflated, in base64. The form is described where it is written,
-// in `src/page/pack.rs` and `src/page/columns.rs`.
+// in `src/page/markup_safe_data.rs` and `src/page/columns.rs`.
 
 /** Codes of a data field: nothing, a text, or a number from this on. */
 const TEXT = 1;

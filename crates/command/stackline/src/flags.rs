@@ -7,7 +7,7 @@ mod client;
 mod command_groups;
 mod display;
 #[cfg(test)]
-mod documented_commands;
+mod documented_commands_tests;
 mod examples;
 mod factors;
 mod import_export;

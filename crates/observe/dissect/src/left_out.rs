@@ -224,7 +224,7 @@ fn grouped(number: u64) -> String {
 }
 
 #[cfg(test)]
-mod cases;
+mod bound_cases;
 
 #[cfg(test)]
 mod tests {

@@ -586,10 +586,10 @@ impl Builder {
 }
 
 #[cfg(test)]
-mod bounds;
+mod bounds_tests;
 #[cfg(test)]
 mod quic_tests;
 #[cfg(test)]
-mod round_trips;
+mod round_trips_tests;
 #[cfg(test)]
 mod tests;

@@ -125,7 +125,9 @@ pub(super) fn paths() -> Sheet {
         ]);
     }
     sheet
-        .note(nothing_printed("the report says that paths add up, and has no numbers"))
+        .note(nothing_printed(
+            "the report says that paths add up, and has no numbers",
+        ))
         .note("50 kbit/s, 100 miles a line. The sum is what is needed; the largest window is 4.")
 }
 
