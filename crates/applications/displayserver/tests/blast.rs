@@ -16,7 +16,6 @@ use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_displayserver::server::DisplayServer;
 use stackline_displayserver::stream::DisplayStream;
-use stackline_displayserver::transport::DisplayTransport;
 use stackline_proto::blast::negotiation::BlastParameters;
 use stackline_proto::blast::{self as proto, BlastHeader, BlastPacketKind, HEADER};
 use stackline_testing::wait_until;
