@@ -105,6 +105,8 @@ struct SocketProgress {
     read: u64,
     /// What was done before its connection was seen: it is counted, and given to it.
     early: Vec<(bool, u64, u64, u32)>,
+    /// How much of that was more than waits.
+    left_out: u64,
 }
 
 /// Takes what was seen.

@@ -133,6 +133,9 @@ fn sockets() {
         let mut builder = builder();
         builder.socket(0, 1, 7, SocketEvent::Opened(own, other));
         (0..count).for_each(|at| builder.socket(at as u64, 1, 7, SocketEvent::Wrote(1)));
+        let elsewhere = builder.unknown.left_out.clone();
+        assert_eq!(elsewhere, LeftOut::default(), "no packet was seen of it");
+        builder.segment(0, true, count as u64, &syn(1), b"");
         builder.finish().1.left_out
     });
     Bound::Sockets.assert_reported(|count| {

@@ -69,7 +69,7 @@ impl Builder {
                         if known.early.len() < MOST_EARLY {
                             known.early.push((wrote, up_to, at_ns, thread));
                         } else {
-                            self.unknown.left_out.add(Bound::EarlyCalls, 1);
+                            known.left_out += 1;
                         }
                     }
                 }
@@ -106,7 +106,8 @@ impl Builder {
             .for_each(|connection| connection.sockets = [false; 2]);
     }
 
-    /// What sockets of a connection did before its packets were seen.
+    /// What sockets of a connection did before its packets were seen. Of one whose packets never are, as it is of another network
+    /// namespace, nothing is missing.
     pub(super) fn adopt_sockets(
         &mut self,
         ends: RequestConnectionEnds,
@@ -124,6 +125,8 @@ impl Builder {
                 _ => continue,
             };
             let early = std::mem::take(&mut socket.early);
+            let left_out = std::mem::take(&mut socket.left_out);
+            self.unknown.left_out.add(Bound::EarlyCalls, left_out);
             for (wrote, up_to, at_ns, thread) in early.into_iter().filter(|_| !midway) {
                 record_socket_progress(connection, end, wrote, up_to, at_ns, thread);
             }
