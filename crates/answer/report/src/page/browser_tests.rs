@@ -843,7 +843,7 @@ fn waits_are_no_links(browser: &mut Browser, directory: &Path) {
 }
 
 fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
-    let traced = traced::TracedFixture {
+    let traced = TracedFixture {
         requests: traced::accounted(),
         ..traced::few()
     };
