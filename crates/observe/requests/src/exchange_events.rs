@@ -388,20 +388,26 @@ impl ExchangeEventWriter<'_> {
                 &[self.unit.into(), trace, span],
             );
         }
-        if known.processes != ExchangeProcesses::default() {
-            let ExchangeProcesses {
-                client,
-                server,
-                is_callers,
-            } = known.processes;
-            let pids = [client, server].map(|pid| EventValue::from(pid.map(u64::from)));
-            let is_callers = EventValue::from(is_callers.map(i64::from));
-            let [client, server] = pids;
+        self.processes(known.processes, host, at_ns, emit);
+        self.network(host, at_ns, emit);
+        self.work(known, host, at_ns, emit);
+    }
+
+    /// The processes of both ends.
+    fn processes(
+        &self,
+        known: ExchangeProcesses,
+        host: &str,
+        at_ns: u64,
+        emit: &mut RequestEventSink<'_>,
+    ) {
+        if known != ExchangeProcesses::default() {
+            let [client, server] =
+                [known.client, known.server].map(|pid| EventValue::from(pid.map(u64::from)));
+            let is_callers = EventValue::from(known.is_callers.map(i64::from));
             let row = [self.unit.into(), client, server, is_callers];
             emit(host, "REQUEST_PROCESS", at_ns, &row);
         }
-        self.network(host, at_ns, emit);
-        self.work(known, host, at_ns, emit);
     }
 
     /// What the server's thread did meanwhile, and what it waited for.
