@@ -9,6 +9,7 @@
 //! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is reported. Of other
 //! packets only that they were there is kept.
 
+mod captured_request;
 mod clock_steps;
 mod clocks;
 mod connection_accounts;
@@ -19,10 +20,9 @@ mod packet_words;
 mod reading;
 mod survey;
 
+pub use captured_request::CapturedRequest;
 pub use host_addresses::CapturePlan;
-pub use reading::{
-    CaptureEventReader, CaptureReadOptions, CapturedRequest, FIRST_LOOKUP, Finished,
-};
+pub use reading::{CaptureEventReader, CaptureReadOptions, FIRST_LOOKUP, Finished};
 pub use stackline_dissect::connections::StreamRegistry;
 pub use survey::Survey;
 

@@ -358,8 +358,9 @@ fn late_permission() -> Expected {
     wire.bursts(Side::Server, SMALL, 10);
     wire.now += wire.delay;
     wire.closes(Side::Client);
+    // The wait begins when the head has left, or a round trip later, when that is acknowledged.
     Expected {
-        takes_ms: Some((790.0, 815.0)),
+        takes_ms: Some((760.0, 815.0)),
         ..of("late 100 Continue", wire)
     }
 }

@@ -413,22 +413,28 @@ impl ExchangeEventWriter<'_> {
             }
             .emit_on(host, at_ns, emit);
         }
-        if known.processes != ExchangeProcesses::default() {
-            let ExchangeProcesses {
-                client,
-                server,
-                is_callers,
-            } = known.processes;
+        self.processes(known.processes, host, at_ns, emit);
+        self.network(host, at_ns, emit);
+        self.work(known, host, at_ns, emit);
+    }
+
+    /// The processes of both ends.
+    fn processes(
+        &self,
+        known: ExchangeProcesses,
+        host: &str,
+        at_ns: u64,
+        emit: &mut RequestEventSink<'_>,
+    ) {
+        if known != ExchangeProcesses::default() {
             RequestProcess {
                 unit: self.unit.into(),
-                client_pid: client.map(u64::from).into(),
-                server_pid: server.map(u64::from).into(),
-                is_callers: is_callers.map(i64::from).into(),
+                client_pid: known.client.map(u64::from).into(),
+                server_pid: known.server.map(u64::from).into(),
+                is_callers: known.is_callers.map(i64::from).into(),
             }
             .emit_on(host, at_ns, emit);
         }
-        self.network(host, at_ns, emit);
-        self.work(known, host, at_ns, emit);
     }
 
     /// What the server's thread did meanwhile, and what it waited for.

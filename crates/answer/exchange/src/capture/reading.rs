@@ -1,5 +1,6 @@
 //! Captures that are read together: packets in the order of time, to events of segments, of connections and of requests.
 
+use super::captured_request::CapturedRequest;
 use super::clock_steps::InterfaceClocks;
 use super::connection_accounts::Accounts;
 use super::host_addresses::CapturePlan;
@@ -7,7 +8,6 @@ use super::packet_copies::PacketCopies;
 use super::packet_words::{StreamEndTexts, why_unread};
 use crate::{Error, ImportMistakes, Imported};
 use stackline_core::trace_index::RunFlow;
-use stackline_core::units;
 use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
 use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
 use stackline_dissect::left_out::Bound;
@@ -53,23 +53,6 @@ pub struct CaptureReadOptions {
     pub elsewhere: HostsElsewhere,
     /// The first flow that is free for a question after a name, where it is behind [`FIRST_LOOKUP`].
     pub first_lookup: u32,
-}
-
-/// A request as a log would tell of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CapturedRequest {
-    /// Its unit, and the stream of its answer, with where that begins and how long it is.
-    pub unit: i64,
-    /// See `unit`.
-    pub answer: (i64, u64, u64),
-    /// Whose log it would be.
-    pub server: String,
-    /// What was asked, with all that is in it, and what was answered.
-    pub name: String,
-    /// See `name`.
-    pub status: String,
-    /// When it was there and when its answer was gone, by the server's clock where the server was seen, ns.
-    pub at_ns: (u64, u64),
 }
 
 /// What is known when all was read.
@@ -267,12 +250,8 @@ impl CaptureSource<'_> {
             } = self;
             let step = from.step(|packet| match packet {
                 Ok(packet) => {
-                    if let Some(back_ns) = clocks.take(packet.interface, packet.at_ns) {
-                        seen.imported.mistake(format!(
-                            "packet {} is {} earlier than one before it: the clock of the capture was set back, or files were joined; times across that are not known",
-                            packet.number,
-                            units::format_time(back_ns as f64 / 1e9)
-                        ));
+                    if let Some(set_back) = clocks.take(packet.interface, packet.at_ns) {
+                        seen.imported.mistake(set_back.describe(packet.number));
                     }
                     let host = together.host(at, packet.interface);
                     waiting.push_back((

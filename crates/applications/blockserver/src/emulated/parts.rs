@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(
             (error.message.as_str(), error.hint.as_deref()),
             (
-                "what was started on rack1 ended at once: no disk",
+                "the process on rack1 exited immediately: no disk",
                 Some("buy one")
             )
         );

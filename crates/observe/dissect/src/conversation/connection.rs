@@ -287,12 +287,8 @@ impl Speaks {
         let Some(mut dissector) = protocol_recognition::recognise(&opening, last) else {
             return;
         };
-        match secrets.take() {
-            Some(secrets) if tls::is_client_hello(there) => {
-                dissector = Box::new(tls::decryption::Deciphered::new(secrets, port));
-            }
-            Some(secrets) => dissector.know_secrets(secrets),
-            None => {}
+        if let Some(secrets) = secrets.take() {
+            dissector = opened_with(secrets, dissector, &opening);
         }
         let mut skip = [before, before_back];
         for early in early.drain(..) {
@@ -309,6 +305,20 @@ impl Speaks {
         }
         *self = Self::Known(dissector);
     }
+}
+
+/// The dissector of a connection that begins so, where secrets are known: one that opens TLS, or one that may find it within.
+fn opened_with(
+    secrets: Secrets,
+    dissector: Box<dyn Dissector>,
+    opening: &ConversationOpening<'_>,
+) -> Box<dyn Dissector> {
+    if tls::is_client_hello(opening.there) {
+        return Box::new(tls::decryption::Deciphered::new(secrets, opening.port));
+    }
+    let mut dissector = dissector;
+    dissector.know_secrets(secrets);
+    dissector
 }
 
 /// From the first byte of a side to behind its last, of what came early.
