@@ -90,7 +90,10 @@ fn only_what_is_asked_for_is_made() {
     );
     let output = stackline(&["reproduce", "magic", "--only", "figure 99"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("hint: there are: Formulas; 4.2.3; Figure 3; Table 2"));
+    assert!(
+        text(&output.stderr)
+            .contains("hint: there are: Formulas; 4.2.3; 4.2.3, loaded; Figure 3; Table 2")
+    );
 }
 
 #[test]

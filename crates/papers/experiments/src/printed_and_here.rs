@@ -36,7 +36,8 @@ impl PrintedFigure {
     pub(crate) fn cell(self) -> SheetCell {
         match self {
             Self::Nothing => SheetCell::Absent,
-            Self::Figure(value) => SheetCell::text(format!("{value}")),
+            // Sums and ratios of printed figures have no more digits than these.
+            Self::Figure(value) => SheetCell::text(format!("{}", (value * 1e3).round() / 1e3)),
             Self::Range(least, most) => SheetCell::text(format!("{least} to {most}")),
             Self::AtLeast(least) => SheetCell::text(format!(">= {least}")),
             Self::UpTo(most) => SheetCell::text(format!("<= {most}")),

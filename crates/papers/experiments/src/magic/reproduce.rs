@@ -22,7 +22,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
     let measured = here.as_ref().and_then(|here| here.as_ref().ok());
     let parts: [PaperTables<'_>; 10] = [
         (&["Formulas"], &|| Ok(vec![formulas::sheet()])),
-        (&["4.2.3", "Figure 3"], &|| {
+        (&["4.2.3", "4.2.3, loaded", "Figure 3"], &|| {
             latency::sheets(&lab).map(Vec::from)
         }),
         (&["Table 2"], &|| Ok(vec![table2::sheet(&lab, measured)?])),

@@ -15,9 +15,6 @@ pub(super) const SERVERS: [&str; 3] = ["edc", "usw", "tioc"];
 /// The window there, KiB (section 4.1).
 pub(super) const WINDOW: u32 = 128;
 
-/// Why the sum of a collapse is off.
-const NOT_PRINTED: &str = "hangs on what the paper does not say: the table `Assumptions`";
-
 const COLUMNS: [(&str, &str); 11] = [
     ("case", "case"),
     ("edc_mbit_s", "EDC"),
@@ -76,11 +73,7 @@ pub(super) fn row_beside(
         .chain(counts)
         .chain(rest)
         .chain([printed.cell()])
-        .chain(printed_and_here::cells(
-            printed,
-            figures.sum(),
-            Some(NOT_PRINTED),
-        ))
+        .chain(printed_and_here::cells(printed, figures.sum(), None))
         .collect()
 }
 
@@ -122,7 +115,7 @@ fn collapse_beside_print(median: &MagicFigures) -> Sheet {
     values.extend([
         (
             "all three, Mbit/s",
-            PrintedValue::new(collapsed(), median.sum(), 1).because(NOT_PRINTED),
+            PrintedValue::new(collapsed(), median.sum(), 1),
         ),
         (
             "blocks asked for",
@@ -130,7 +123,7 @@ fn collapse_beside_print(median: &MagicFigures) -> Sheet {
         ),
         (
             "blocks that came",
-            PrintedValue::new(DELIVERED, median.delivered, 0).because(NOT_PRINTED),
+            PrintedValue::new(DELIVERED, median.delivered, 0),
         ),
         (
             "packets destroyed, %",
