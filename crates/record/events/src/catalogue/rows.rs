@@ -140,7 +140,7 @@ catalogue! {
         "a response is there whole";
 
     AppLost = "APP_LOST", Application fate GivenUp: { unit, stream, offset, bytes }
-        "a call that no answer came is given up";
+        "a call without an answer is given up";
 
     AppStop = "APP_STOP", Application: { unit, stream }
         "the clock of this endpoint stops";
