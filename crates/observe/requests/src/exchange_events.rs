@@ -367,40 +367,7 @@ impl ExchangeEventWriter<'_> {
             unknown: exchange.void.map_or(EventValue::Absent, EventValue::Text),
         }
         .emit_on(host, at_ns, emit);
-        if let Some(account) = account_time(exchange) {
-            let begin = exchange.begin_ns().unwrap_or(at_ns);
-            let [
-                lookup_ns,
-                connect_ns,
-                handshake_ns,
-                client_ns,
-                hold_ns,
-                there_ns,
-                unread_ns,
-                work_ns,
-                sending_ns,
-                back_ns,
-                client_unread_ns,
-            ] = account.map(EventValue::from);
-            RequestTime {
-                unit: self.unit.into(),
-                total_ns: at_ns.saturating_sub(begin).into(),
-                lookup_ns,
-                connect_ns,
-                handshake_ns,
-                client_ns,
-                hold_ns,
-                there_ns,
-                unread_ns,
-                work_ns,
-                sending_ns,
-                back_ns,
-                client_unread_ns,
-                round_trip_ns: exchange.round_trip_ns.into(),
-                rounds: (1 + exchange.turns.len() as u64).into(),
-            }
-            .emit_on(host, at_ns, emit);
-        }
+        self.time(host, at_ns, emit);
         if let Some(context) = exchange.context {
             let (trace, span) = (
                 format!("{:032x}", context.trace()),
@@ -435,6 +402,45 @@ impl ExchangeEventWriter<'_> {
             }
             .emit_on(host, at_ns, emit);
         }
+    }
+
+    /// Where its time went.
+    fn time(&self, host: &str, at_ns: u64, emit: &mut RequestEventSink<'_>) {
+        let Some(account) = account_time(self.exchange) else {
+            return;
+        };
+        let begin = self.exchange.begin_ns().unwrap_or(at_ns);
+        let [
+            lookup_ns,
+            connect_ns,
+            handshake_ns,
+            client_ns,
+            hold_ns,
+            there_ns,
+            unread_ns,
+            work_ns,
+            sending_ns,
+            back_ns,
+            client_unread_ns,
+        ] = account.map(EventValue::from);
+        RequestTime {
+            unit: self.unit.into(),
+            total_ns: at_ns.saturating_sub(begin).into(),
+            lookup_ns,
+            connect_ns,
+            handshake_ns,
+            client_ns,
+            hold_ns,
+            there_ns,
+            unread_ns,
+            work_ns,
+            sending_ns,
+            back_ns,
+            client_unread_ns,
+            round_trip_ns: self.exchange.round_trip_ns.into(),
+            rounds: (1 + self.exchange.turns.len() as u64).into(),
+        }
+        .emit_on(host, at_ns, emit);
     }
 
     /// What the server's thread did meanwhile, and what it waited for.
