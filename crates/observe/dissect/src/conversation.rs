@@ -206,6 +206,9 @@ pub enum DissectorEvent {
     LeftOut(Bound, u64),
 }
 
+/// Begins to open a connection of TLS.
+pub type OpenTls = fn(Secrets) -> Box<dyn Dissector>;
+
 /// Tells messages of one protocol.
 pub trait Dissector: fmt::Debug + Send {
     /// Bytes of one side, which follow all that it said before. The beginning of `bytes` is that of a segment, or of what was held
@@ -243,8 +246,8 @@ pub trait Dissector: fmt::Debug + Send {
         true
     }
 
-    /// What TLS within it is opened with.
-    fn know_secrets(&mut self, _secrets: Secrets) {}
+    /// What TLS within it is opened with, and how.
+    fn know_secrets(&mut self, _secrets: Secrets, _open: OpenTls) {}
 
     /// Bytes that it holds of what was said, and of exchanges that are not whole. It is bounded, whatever was said.
     fn held(&self) -> usize {

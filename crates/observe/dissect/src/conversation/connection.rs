@@ -307,6 +307,9 @@ impl Speaks {
     }
 }
 
+/// No port says what is spoken within a tunnel.
+const NO_PORT: u16 = 0;
+
 /// The dissector of a connection that begins so, where secrets are known: one that opens TLS, or one that may find it within.
 fn opened_with(
     secrets: Secrets,
@@ -317,7 +320,9 @@ fn opened_with(
         return Box::new(tls::decryption::Deciphered::new(secrets, opening.port));
     }
     let mut dissector = dissector;
-    dissector.know_secrets(secrets);
+    dissector.know_secrets(secrets, |secrets| {
+        Box::new(tls::decryption::Deciphered::new(secrets, NO_PORT))
+    });
     dissector
 }
 

@@ -3,8 +3,8 @@
 //! the events of an event stream.
 
 use super::{
-    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, RedactedName, renumber,
-    trace_context,
+    Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, OpenTls, RedactedName,
+    renumber, trace_context,
 };
 use crate::conversation::http2::Http2;
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
@@ -66,7 +66,7 @@ pub struct Http1 {
     /// Exchanges of the tunnel are numbered from here.
     before_tunnel: u64,
     /// What TLS in the tunnel is opened with.
-    secrets: Option<Secrets>,
+    secrets: Option<(Secrets, OpenTls)>,
 }
 
 /// A request that is not answered yet.
@@ -215,8 +215,8 @@ impl Dissector for Http1 {
         }
     }
 
-    fn know_secrets(&mut self, secrets: Secrets) {
-        self.secrets = Some(secrets);
+    fn know_secrets(&mut self, secrets: Secrets, open: OpenTls) {
+        self.secrets = Some((secrets, open));
     }
 
     fn is_exact(&self) -> bool {
@@ -458,8 +458,8 @@ impl Http1 {
                     Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
                 }
             });
-            if let (Some(tunnel), Some(secrets)) = (&mut self.tunnel, &self.secrets) {
-                tunnel.know_secrets(secrets.clone());
+            if let (Some(tunnel), Some((secrets, open))) = (&mut self.tunnel, &self.secrets) {
+                tunnel.know_secrets(secrets.clone(), *open);
             }
             self.before_tunnel = self.next;
         }

@@ -3,9 +3,8 @@
 use super::http1::{self, Http1};
 use super::opening::{ConversationOpening, ProtocolVerdict};
 use super::tls;
-use super::tls::decryption::Deciphered;
 use super::tls::session_secrets::Secrets;
-use super::{Dissector, DissectorEvent, ExchangeKind};
+use super::{Dissector, DissectorEvent, ExchangeKind, OpenTls};
 use stackline_events::unit_ids::EventStreamDirection;
 
 /// No port says what is spoken within.
@@ -23,7 +22,7 @@ pub(super) struct Tunnel {
     /// What was said before it is known what is spoken.
     early: Vec<(EventStreamDirection, u64, Vec<u8>)>,
     /// What TLS is opened with.
-    secrets: Option<Secrets>,
+    secrets: Option<(Secrets, OpenTls)>,
     inner: Option<Box<dyn Dissector>>,
 }
 
@@ -62,7 +61,7 @@ impl Tunnel {
         let is_tls = tls::is_client_hello(&there);
         let inner = match (is_http, self.secrets.take_if(|_| is_tls)) {
             (true, _) => Some(Box::<Http1>::default() as Box<dyn Dissector>),
-            (false, Some(secrets)) => Some(Box::new(Deciphered::new(secrets, NO_PORT)) as _),
+            (false, Some((secrets, open))) => Some(open(secrets)),
             (false, None) => (self.recognise)(&opening, last),
         };
         if let Some(mut inner) = inner {
@@ -123,8 +122,8 @@ impl Dissector for Tunnel {
             .map_or("HTTP/1.1", |inner| inner.protocol_of(kind, number))
     }
 
-    fn know_secrets(&mut self, secrets: Secrets) {
-        self.secrets = Some(secrets);
+    fn know_secrets(&mut self, secrets: Secrets, open: OpenTls) {
+        self.secrets = Some((secrets, open));
     }
 
     fn is_exact(&self) -> bool {

@@ -406,7 +406,7 @@ catalogue! {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
     }
-        "what held it up on its way: retransmissions, Nagle's algorithm, a full receiver; how long the client left bytes unread; how long senders paused within a message unhindered; how long the client waited within its request for what the server said then, as `100 Continue`, beside a round trip";
+        "what held it up on its way: retransmissions, Nagle's algorithm, a full receiver; how long the client left bytes unread; how long senders paused within a message unhindered; how long the client waited within its request for an answer such as `100 Continue`";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,

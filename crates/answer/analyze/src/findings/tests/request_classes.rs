@@ -114,7 +114,10 @@ fn failures_beside_the_traced_program_are_said_all_the_same() {
 
 #[test]
 fn few_that_have_most_of_it_are_said_beside_the_mean() {
-    let mut requests = ten(&Planted::of(0, &[("there", 1), ("work", 5), ("back", 1)]));
+    let mut requests = ten(&Planted {
+        is_apart: true,
+        ..Planted::of(0, &[("there", 1), ("work", 5), ("back", 1)])
+    });
     requests.extend(requests.clone().into_iter().map(|one| Planted {
         end_ms: one.end_ms + 5000,
         ..one

@@ -70,6 +70,7 @@ fn a_chain_is_one_request_with_its_children() {
         server: "c",
         end_ms: 1014 + 10 * at,
         parent: Some(0),
+        is_apart: true,
         ..Planted::of(0, &[("there", 5), ("back", 5)])
     };
     let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
