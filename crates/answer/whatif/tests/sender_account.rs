@@ -262,7 +262,7 @@ fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
     assert!(drops.sentence.ends_with("its reader is away"), "{drops:?}");
     assert!(drops.confidence >= 0.8, "{drops:?}");
     let gain = drops.tries[0].expected.unwrap().times_as_fast[0];
-    is_near(gain * (1.0 - drops.share), 1.0, 0.1);
+    assert!(gain * (1.0 - drops.share) > 0.9, "{gain}: {drops:?}");
     let reads = Diagnosed::of(
         link,
         "slow_put 1400*1000 constant(0 us) over udp(receive_buffer = 64 KiB)",
