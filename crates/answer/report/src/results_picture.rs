@@ -154,7 +154,7 @@ mod tests {
         for format in [PictureFormat::Svg, PictureFormat::Png, PictureFormat::Pdf] {
             assert!(!picture.encode(format).unwrap().is_empty());
         }
-        let many = summaries.repeat(1 + ROWS);
+        let many: Vec<Summary> = (0..=ROWS).flat_map(|_| summaries.clone()).collect();
         let svg = results_picture("x", &many)
             .unwrap()
             .encode(PictureFormat::Svg);
