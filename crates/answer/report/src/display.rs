@@ -95,7 +95,7 @@ fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
         format!("{:.1}", statistics.mean / base)
     });
     let half = match statistics.half_width() {
-        Some(0.0) => "deterministic".to_owned(),
+        Some(half) if half <= statistics.mean.abs() * 1e-12 => "deterministic".to_owned(),
         half => half.map_or("-".to_owned(), number),
     };
     Some(named(

@@ -154,10 +154,7 @@ mod tests {
         for format in [PictureFormat::Svg, PictureFormat::Png, PictureFormat::Pdf] {
             assert!(!picture.encode(format).unwrap().is_empty());
         }
-        let many: Vec<Summary> = std::iter::repeat_n(&summaries, 1 + ROWS)
-            .flatten()
-            .cloned()
-            .collect();
+        let many: Vec<Summary> = (0..=ROWS).flat_map(|_| summaries.clone()).collect();
         let svg = results_picture("x", &many)
             .unwrap()
             .encode(PictureFormat::Svg);

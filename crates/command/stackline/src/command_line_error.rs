@@ -33,7 +33,7 @@ fn hint(refused: &clap::Error) -> String {
     {
         return format!("did you mean `{meant}`?");
     }
-    if refused.get(ContextKind::InvalidSubcommand).is_some() {
+    if refused.get(ContextKind::InvalidSubcommand).is_some() && command() == "stackline" {
         return "`stackline help all` lists the commands".to_owned();
     }
     if let Some(ContextValue::StyledStrs(tips)) = refused.get(ContextKind::Suggested)
