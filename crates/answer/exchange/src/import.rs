@@ -296,7 +296,7 @@ fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
     let noted = imports.iter().find_map(|import| import.notes.first());
     let hint = match (known, noted) {
         (Some(known), _) => known.to_owned(),
-        (None, Some(noted)) => noted.clone(),
+        (None, Some(noted)) => format!("{noted}; {FORMS}"),
         (None, None) => FORMS.to_owned(),
     };
     Error::input(format!("{} holds no events", names.join(", "))).hint(hint)

@@ -139,7 +139,7 @@ fn text(x: f32, y: f32, anchor: TextAnchor, colour: u32, text: &str) -> SceneSha
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::PictureFormat;
+    use crate::scene::picture_file::PictureFileFormat;
     use crate::testing::summaries;
 
     #[test]
@@ -151,13 +151,17 @@ mod tests {
         let dots = picture.shapes.iter();
         let dots = dots.filter(|shape| matches!(shape, SceneShape::Dot { .. }));
         assert_eq!(dots.count(), measured);
-        for format in [PictureFormat::Svg, PictureFormat::Png, PictureFormat::Pdf] {
+        for format in [
+            PictureFileFormat::Svg,
+            PictureFileFormat::Png,
+            PictureFileFormat::Pdf,
+        ] {
             assert!(!picture.encode(format).unwrap().is_empty());
         }
         let many: Vec<Summary> = (0..=ROWS).flat_map(|_| summaries.clone()).collect();
         let svg = results_picture("x", &many)
             .unwrap()
-            .encode(PictureFormat::Svg);
+            .encode(PictureFileFormat::Svg);
         let more = format!("and {} more", measured * (1 + ROWS) - ROWS);
         assert!(String::from_utf8(svg.unwrap()).unwrap().contains(&more));
         assert_eq!(results_picture("x", &[]), None);

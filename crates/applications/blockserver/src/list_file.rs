@@ -141,7 +141,7 @@ mod tests {
         let path = directory.path().join("trace");
         for (text, what) in [
             ("0 map 1\nx map 1\n", "line 2"),
-            ("0 map 1 y\n", "no number"),
+            ("0 map 1 y\n", "not a number"),
             ("0\n", "no set"),
             ("1 map 1\n0 map 1\n", "before the list above"),
             ("-1 map 1\n", "cannot be"),

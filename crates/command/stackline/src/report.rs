@@ -10,7 +10,8 @@ use stackline_report::monitored::{MonitoredSpan, fields, monitored};
 use stackline_report::page::{Content, origin_ns};
 use stackline_report::picture::{PictureSelection, picture};
 use stackline_report::results_picture::results_picture;
-use stackline_report::scene::{PictureFormat, VectorScene};
+use stackline_report::scene::VectorScene;
+use stackline_report::scene::picture_file::PictureFileFormat;
 use stackline_report::{Note, TableOptions, Weight};
 use stackline_runs::{StoredRun, names, runs_root};
 use std::fs;
@@ -73,12 +74,18 @@ fn noted(loaded: LoadedRun) -> LoadedRun {
 }
 
 /// The pictures that are asked for, with what each is written as.
-fn picture_files(flags: &flags::ReportFlags) -> Vec<(&Path, PictureFormat)> {
+fn picture_files(flags: &flags::ReportFlags) -> Vec<(&Path, PictureFileFormat)> {
     let named = flags.output.as_deref();
     [
-        named.and_then(|path| Some((path, PictureFormat::of(path)?))),
-        flags.svg.as_deref().map(|path| (path, PictureFormat::Svg)),
-        flags.png.as_deref().map(|path| (path, PictureFormat::Png)),
+        named.and_then(|path| Some((path, PictureFileFormat::of(path)?))),
+        flags
+            .svg
+            .as_deref()
+            .map(|path| (path, PictureFileFormat::Svg)),
+        flags
+            .png
+            .as_deref()
+            .map(|path| (path, PictureFileFormat::Png)),
     ]
     .into_iter()
     .flatten()
@@ -132,7 +139,7 @@ fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<
     Ok(picture.scene)
 }
 
-fn write_pictures(files: &[(&Path, PictureFormat)], scene: &VectorScene) -> Result {
+fn write_pictures(files: &[(&Path, PictureFileFormat)], scene: &VectorScene) -> Result {
     for (path, format) in files {
         output::file(path, scene.encode(*format).map_err(Error::measurement)?)?;
     }

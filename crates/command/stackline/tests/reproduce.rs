@@ -38,7 +38,7 @@ fn an_unknown_paper_is_wrong_input() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(
-        said.starts_with("error: there is no paper named blasts\nhint: there are: blast"),
+        said.starts_with("error: unknown paper blasts\nhint: there are: blast"),
         "{said}"
     );
     assert!(output.stdout.is_empty());
@@ -286,8 +286,8 @@ fn a_directory_that_cannot_be_made_is_said_first() {
     assert_eq!(output.status.code(), Some(3));
     let said = text(&output.stderr);
     assert!(
-        said.contains("cannot be written")
-            && said.contains("hint: choose a place where you may write"),
+        said.contains("cannot write")
+            && said.contains("hint: choose a directory where you may write"),
         "{said}"
     );
     assert!(output.stdout.is_empty());

@@ -2,7 +2,8 @@
 
 use super::pictures::{TOP, WIDTH};
 use crate::markup_escape::escaped;
-use crate::scene::{PictureFormat, SceneShape, TextAnchor, VectorScene};
+use crate::scene::picture_file::PictureFileFormat;
+use crate::scene::{SceneShape, TextAnchor, VectorScene};
 use std::fmt::Write;
 
 const STYLE: &str = "\
@@ -44,7 +45,7 @@ impl FactorPicture {
     /// # Errors
     /// A sentence when there is no memory for its pixels or it cannot be encoded.
     pub fn png(&self) -> Result<Vec<u8>, String> {
-        self.scene.encode(PictureFormat::Png)
+        self.scene.encode(PictureFileFormat::Png)
     }
 }
 

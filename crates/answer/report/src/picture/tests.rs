@@ -1,15 +1,15 @@
 //! Pictures of small runs.
 
 use super::*;
-use crate::scene::PictureFormat;
+use crate::scene::picture_file::PictureFileFormat;
 use crate::testing::{golden, traced};
 
 fn svg(picture: &LifelinePicture) -> String {
-    String::from_utf8(picture.scene.encode(PictureFormat::Svg).unwrap()).unwrap()
+    String::from_utf8(picture.scene.encode(PictureFileFormat::Svg).unwrap()).unwrap()
 }
 
 fn png(picture: &LifelinePicture) -> Result<Vec<u8>, String> {
-    picture.scene.encode(PictureFormat::Png)
+    picture.scene.encode(PictureFileFormat::Png)
 }
 
 fn all(traced: &traced::TracedFixture) -> LifelinePicture {

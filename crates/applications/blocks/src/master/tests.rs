@@ -754,7 +754,7 @@ fn a_disk_that_can_only_be_read_is_read_and_gets_no_blocks() {
         .into(),
     );
     assert!(
-        matches!(to(&reserved, LOADER)[..], [Message::Refused(refused)] if refused.words.contains("only be read"))
+        matches!(to(&reserved, LOADER)[..], [Message::Refused(refused)] if refused.words.contains("read-only"))
     );
     master.handle(
         at(11),

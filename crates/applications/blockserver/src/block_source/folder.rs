@@ -345,7 +345,7 @@ mod tests {
         fs::write(at("z"), "").unwrap();
         std::os::unix::fs::symlink("a", at("link")).unwrap();
         let (mut folder, note) = Folder::open(&names(directory.path()), 512).unwrap();
-        assert!(note.unwrap().contains("a link"));
+        assert!(note.unwrap().contains("1 link"));
         let all = whole(&mut folder);
         let index = index_bytes(&all).unwrap();
         let parts = files_of_index(&all[..index as usize], all.len() as u64).unwrap();

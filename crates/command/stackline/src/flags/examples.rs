@@ -90,7 +90,7 @@ const EXAMPLES: &[ExampleRow] = &[
         "truth generate",
         &[
             "stackline truth generate labelled --count 20 --capture",
-            "stackline truth generate labelled --count 5 --seed 7",
+            "stackline truth generate labelled --count 5 --from 7",
             "stackline truth generate labelled && STACKLINE_RUNS=labelled stackline diagnose last",
         ],
     ),
@@ -326,7 +326,7 @@ mod tests {
         fn look(path: &str, command: &Command, lacking: &mut Vec<String>) {
             let below: Vec<&Command> = command
                 .get_subcommands()
-                .filter(|below| below.get_name() != "help")
+                .filter(|below| below.get_name() != "help" && !below.is_hide_set())
                 .collect();
             for one in &below {
                 look(&format!("{path} {}", one.get_name()), one, lacking);

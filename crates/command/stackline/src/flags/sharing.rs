@@ -1,4 +1,4 @@
-//! Who may read what a command keeps.
+//! Which users may read what a command keeps.
 
 use clap::Args;
 use stackline_runs::RunFileAccess;

@@ -13,10 +13,10 @@ pub(crate) struct SpecTextFlags {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     pub(crate) expression: Option<String>,
-    /// Stacks to use instead of those in the specification, such as 'tcp(nodelay), unix'
+    /// Stacks instead of the specification's, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// World to run in instead of the one in the specification
+    /// World to run in, not the specification's
     #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
     pub(crate) world: Option<World>,
     /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable

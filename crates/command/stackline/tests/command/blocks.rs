@@ -77,7 +77,7 @@ fn a_directory_is_made_again() {
         .unwrap();
     assert_eq!(ran.stdout, b"it runs\n");
     site.blocks(&["get", "files", "-o", "out"])
-        .fails(2, &["out is there already"]);
+        .fails(2, &["out exists already"]);
     let left: Vec<_> = fs::read_dir(site.place.path(""))
         .unwrap()
         .flatten()
@@ -241,10 +241,10 @@ fn the_list_shows_sets_servers_and_disks() {
         .hints("blocks list");
     site.blocks(&["delete", "land"]).succeeds();
     site.blocks(&["get", "land"])
-        .fails(2, &["there is no set land"])
+        .fails(2, &["unknown set land"])
         .hints("blocks list");
     site.blocks(&["delete", "land"])
-        .fails(2, &["there is no set land"]);
+        .fails(2, &["unknown set land"]);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
     started.process().signal(Signal::SIGINT);
     started
         .finish()
-        .fails(130, &["ended before it was done"])
+        .fails(130, &["stopped before it was done"])
         .hints("goes on");
     site.blocks(&["get", "data"]).fails(1, &["cannot be read"]);
     // The same source goes on, another one of the same size does not.
@@ -304,7 +304,7 @@ fn what_cannot_be_loaded() {
         (&["load", "a/b", "data"], "the set a/b is not possible", ""),
         (
             &["load", "a", "terrain:5"],
-            "is no terrain",
+            "is not a terrain",
             "terrain:WIDTHxHEIGHT",
         ),
         (
@@ -387,7 +387,7 @@ fn what_cannot_serve() {
     let site = Site::new(1);
     let address = site.master.address.clone();
     site.blocks(&["master", "--listen", &address, "--data", "other"])
-        .fails(3, &["nothing can listen"])
+        .fails(3, &["cannot listen"])
         .hints("--listen");
     site.blocks(&["master", "--listen", "127.0.0.1:0", "--data", "m"])
         .fails(3, &["cannot be opened"])
@@ -421,7 +421,7 @@ fn a_master_that_is_not_there_or_something_else() {
     place
         .stackline(&["blocks", "list", "--master", &free])
         .fails(3, &["cannot be reached"])
-        .hints("is it running");
+        .hints("check that it runs");
     place
         .stackline(&["blocks", "list", "--master", "no address"])
         .fails(2, &["is no address"]);
@@ -481,7 +481,9 @@ fn a_master_without_a_key_serves_and_ends_when_it_is_told() {
         (Some(0), &*site.master.address)
     );
     assert!(
-        finished.err.contains("note: there is no key"),
+        finished
+            .err
+            .contains("note: without a key nothing can be written"),
         "{}",
         finished.err
     );
@@ -597,7 +599,7 @@ fn ctrl_c_is_heard_while_a_master_says_nothing() {
         String::from_utf8_lossy(&ended.stderr)
     );
     // Its own patience of 5 s would be another end.
-    assert!(String::from_utf8_lossy(&ended.stderr).contains("ended before it was done"));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("stopped before it was done"));
 }
 
 #[test]
@@ -622,10 +624,10 @@ fn what_cannot_be_a_source_is_not_waited_for() {
     let site = Site::new(1);
     nix::unistd::mkfifo(&site.place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     site.blocks(&["load", "a", "pipe"])
-        .fails(2, &["is no file, directory or block device"])
+        .fails(2, &["is not a file, directory or block device"])
         .hints("from a pipe");
     site.blocks(&["load", "a", "/dev/zero"])
-        .fails(2, &["is no file, directory or block device"]);
+        .fails(2, &["is not a file, directory or block device"]);
     site.blocks(&["replay", "--trace", "/dev/zero"])
         .fails(2, &["it is a device"]);
     site.place.write("data", noise(1000, 1));

@@ -78,7 +78,7 @@ fn other_languages_are_refused_with_those_there_are() {
     let refused = Place::new().stackline(&["client", "cobol"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        refused.err.contains("hint: it is one of c, python"),
+        refused.err.contains("hint: expected one of c, python"),
         "{}",
         refused.err
     );

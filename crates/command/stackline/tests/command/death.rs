@@ -152,9 +152,9 @@ fn a_mute_agent_is_not_waited_for_without_limit() {
         started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
         started
             .finish()
-            .fails(1, &["does not answer any more"])
+            .fails(1, &["no longer answers"])
             .hints("suspended");
-        place.kept().incomplete("does not answer any more");
+        place.kept().incomplete("no longer answers");
     }
 }
 

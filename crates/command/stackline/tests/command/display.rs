@@ -211,10 +211,7 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     assert!(get(path, "").starts_with("HTTP/1.1 200 "));
     // What the display refuses is not read to its end.
     let long = get(path, &format!("X: {}\r\n", "x".repeat(600_000)));
-    assert!(
-        long.starts_with("HTTP/1.1 431 ") && long.ends_with("that are read of one\n"),
-        "{long}"
-    );
+    assert!(long.starts_with("HTTP/1.1 431 "), "{long}");
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -311,7 +308,7 @@ fn what_cannot_be_served_is_refused_with_what_can() {
         unread.err
     );
     serve("unix:/no/such/place/socket")
-        .fails(3, &["nothing can listen"])
+        .fails(3, &["cannot listen"])
         .hints("another address");
     place
         .stackline(&["display", "bench", "--to", "127.0.0.1:1"])
@@ -499,7 +496,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
         .fails(2, &["take no time"])
         .hints("`copy` counts");
     bench(&["--network", "free", "--class", "local"])
-        .fails(2, &["nothing of it takes any time"])
+        .fails(2, &["every step has zero cost"])
         .hints("per operation");
     bench(&[
         "--network",
@@ -859,10 +856,10 @@ fn a_rate_of_what_takes_no_time_is_absent_with_its_reason() {
         "{text}"
     );
     assert!(
-        text.contains("construction - takes no time") && text.contains("cost host vax none"),
+        text.contains("construction - has no rate: host vax has no cost"),
         "{text}"
     );
-    assert!(text.contains("display - takes no time"), "{text}");
+    assert!(text.contains("display - has no rate"), "{text}");
     let json = bench(&["--level", "batched", "--json"]).succeeds().json();
     let absent = |at: usize| json["rates"][at]["absent"].as_str();
     assert!(
@@ -886,7 +883,7 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["of a measurement"])
         .hints("level, class, over");
     refused(&["-f", "level = pipelined, slow"])
-        .fails(2, &["no `slow`"])
+        .fails(2, &["unknown part `slow`"])
         .hints("stop-and-wait");
     refused(&["-f", "gathers = 0, 1"])
         .fails(2, &["`gathers`: it is at least 1B"])
@@ -993,7 +990,7 @@ fn a_program_draws_through_its_terminal() {
     );
     place
         .stackline(&["display", "bench", "--to", "tty"])
-        .fails(2, &["no terminal"])
+        .fails(2, &["is not a terminal"])
         .hints("display terminal");
     place
         .stackline(&["display", "telnet", "127.0.0.1:1"])
@@ -1144,7 +1141,7 @@ fn a_program_ends_with_the_execute_that_is_stopped() {
     let number = until("the program begins", number);
     let program = format!("/proc/{}", number.trim_end_matches(".\n"));
     started.process().signal(Signal::SIGINT);
-    started.finish().fails(130, &["ended before it was done"]);
+    started.finish().fails(130, &["stopped before it was done"]);
     wait_until("the program has ended", || {
         !std::path::Path::new(&program).exists()
     });
@@ -1187,7 +1184,7 @@ fn a_program_that_cannot_be_started_is_not_served() {
         let refused = |program: &str| place.stackline(&["display", serves, "--", program]);
         refused("no-such-program")
             .fails(2, &["no-such-program cannot be started"])
-            .hints("is it installed?");
+            .hints("check that it is installed");
         refused("./text")
             .fails(2, &["./text cannot be started: it is not executable"])
             .hints("chmod +x ./text");
@@ -1218,14 +1215,14 @@ fn who_waits_for_a_display_that_says_nothing_is_interrupted_at_once() {
         connections.push(stream);
     };
     interrupted(&["display", "bench", "--to", &tcp], &mut hello)
-        .fails(130, &["ended before it was done"]);
+        .fails(130, &["stopped before it was done"]);
     let [pup, ikp] = ["pup", "ikp"].map(|kind| format!("{kind}:{}", silent.local_addr().unwrap()));
     let mut asked = || assert!(silent.recv(&mut [0; 2000]).unwrap() > 0);
     interrupted(&["display", "bench", "--to", &pup], &mut asked)
-        .fails(130, &["ended before it was done"]);
+        .fails(130, &["stopped before it was done"]);
     let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
     let executes = ["display", "execute", &ikp, "--to", &display.clients];
-    interrupted(&executes, &mut asked).fails(130, &["ended before it was done"]);
+    interrupted(&executes, &mut asked).fails(130, &["stopped before it was done"]);
 }
 
 /// The command that the profile of the V-System's paper gives, as a shell reads it.

@@ -149,7 +149,7 @@ fn a_log_comes_in_once_however_it_is_called() {
     let run = run.to_str().unwrap();
     place
         .stackline(&["import", "./a.log", "--into", run])
-        .fails(2, &["./a.log is in this run already"]);
+        .fails(2, &["this run already has ./a.log"]);
     fs::create_dir(place.path("other")).unwrap();
     place.write("other/a.log", "A; h; 2; 0\n");
     place
@@ -232,7 +232,7 @@ fn hosts_of_one_name_are_kept_apart() {
     assert!(
         done.succeeds()
             .err
-            .contains("a.log, b.log have events of localhost"),
+            .contains("a.log, b.log all have events of localhost"),
         "{}",
         done.err
     );
@@ -472,7 +472,7 @@ fn a_clock_that_may_be_wrong_is_a_doubt_and_the_hint_corrects_it() {
     assert_eq!(lifelines["points"][1]["keyword"], "COME");
     place
         .stackline(&["import", "client.log", "--clock", "server=+1s"])
-        .fails(2, &["no event is of that host"]);
+        .fails(2, &["that host has no events"]);
     let wrong = place.stackline(&["import", "client.log", "--clock", "client=soon"]);
     assert!(
         wrong.status.code() == Some(2) && wrong.err.contains("as in server=+1s"),

@@ -199,7 +199,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         ),
         (
             &["-f", "bandwidth x 2", "--cost", "bandwidth x 2 = free"],
-            "`free` is no price",
+            "`free` is not a price",
             "as in",
         ),
         (
@@ -275,7 +275,7 @@ fn an_experiment_goes_on_where_it_was() {
     place.stackline(&other).fails(2, &["another experiment"]);
     // It is no run: the newest of those is another.
     let none = place.stackline(&["show", "last"]);
-    assert!(none.err.contains("there is no run"), "{}", none.err);
+    assert!(none.err.contains("no run at last"), "{}", none.err);
 }
 
 #[test]

@@ -436,7 +436,7 @@ fn lines_of_netlogger_come_in_by_either_form() {
         done.out
     );
     assert!(
-        done.err.contains("line 3: there is no NL.EVNT"),
+        done.err.contains("line 3: NL.EVNT is missing"),
         "{}",
         done.err
     );
@@ -749,7 +749,7 @@ fn slow_and_fast_units_are_chosen_alike_in_lifelines_exports_and_pictures() {
     place
         .stackline(&["report", &run, "--slower-than", "1ms"])
         .fails(2, &["pictures"])
-        .hints("--svg FILE");
+        .hints("-o FILE.svg");
 }
 
 #[test]

@@ -64,6 +64,6 @@ fn what_it_cannot_listen_at_is_said() {
     let address = taken.local_addr().unwrap().to_string();
     let refused = place.stackline(&["blocks", "gateway", "--listen", &address]);
     refused
-        .fails(3, &["nothing can listen at", &address])
+        .fails(3, &["cannot listen on", &address])
         .hints("--listen");
 }

@@ -304,7 +304,7 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
         (
             "display bench --level fast",
             "invalid value 'fast'",
-            "it is one of stop-and-wait, pipelined",
+            "expected one of stop-and-wait, pipelined",
         ),
         (
             "display bench --trials 0",

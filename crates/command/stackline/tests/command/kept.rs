@@ -218,7 +218,7 @@ fn a_network_that_is_up_goes_by_its_name() {
     );
 
     on(&net.name, &["--seed", "7"])
-        .fails(2, &["--seed is of no use", "is up already"])
+        .fails(2, &["--seed has no effect", "is up already"])
         .hints("leave --seed out");
     on(&net.name, &["--network", "x"])
         .fails(2, &["--network is of no use"])

@@ -36,6 +36,6 @@ fn one_keyword_is_printed_alone_in_either_case() {
     );
     place
         .stackline(&["keywords", "CLOCK_STOP"])
-        .fails(2, &["no keyword CLOCK_STOP"])
+        .fails(2, &["unknown keyword CLOCK_STOP"])
         .hints("stackline keywords");
 }

@@ -194,7 +194,7 @@ fn help_that_cannot_be_printed_is_an_error() {
         let words = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{words}");
         assert!(
-            words.starts_with("error: stdout cannot be written") && words.contains("\nhint: "),
+            words.starts_with("error: cannot write stdout") && words.contains("\nhint: "),
             "{words}"
         );
     }
@@ -246,7 +246,7 @@ fn files_of_a_directory_lead_where_they_lead() {
         place.write("directory", "a file");
         place
             .stackline(&words)
-            .fails(3, &["directory cannot be written"])
+            .fails(3, &["directory: File exists"])
             .hints("may write");
         fs::remove_file(&directory).unwrap();
     }

@@ -232,7 +232,7 @@ fn a_container_is_found_by_what_its_runtime_keeps() {
     for (word, says) in [
         (
             "nothing",
-            "there is no container nothing\nhint: there is app (containerd c0ffeec0ffee)",
+            "unknown container nothing\nhint: there is app (containerd c0ffeec0ffee)",
         ),
         ("c0f0", "does not run"),
     ] {
@@ -337,7 +337,7 @@ fn what_is_not_there_is_an_error_with_a_hint() {
         (&["trace", "--pid", "4194303"][..], "no process 4194303"),
         (
             &["trace", "--cgroup", "/nothing/of/it"],
-            "there is no control group",
+            "unknown control group",
         ),
         (
             &["trace", "--unit", "no-such-unit"],
@@ -421,7 +421,7 @@ fn without_any_right_requests_are_seen_by_their_calls() {
     assert!(said.contains("3 requests"), "{said}");
     let notes: Vec<&str> = said
         .lines()
-        .filter(|line| line.contains("not looked at"))
+        .filter(|line| line.contains("not recorded"))
         .collect();
     assert_eq!(notes.len(), 1, "{said}");
     assert!(

@@ -172,7 +172,7 @@ fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
     let place = Place::new();
     place
         .stackline(&["open"])
-        .fails(2, &["there are no runs"])
+        .fails(2, &["no runs are kept"])
         .hints("stackline run");
     traced(&place);
     let said = place.path("opened");

@@ -88,7 +88,7 @@ const PRINTED: &[(i32, &[&str])] = &[
     (0, &["check", "spec"]),
     (0, &["plan", "spec"]),
     (0, &["predict", "spec"]),
-    (0, &["factors", "spec", "--replicates", "2"]),
+    (2, &["factors", "spec", "--replicates", "2"]),
     (0, &["stacks"]),
     (0, &["stacks", "tcp"]),
     (0, &["stacks", "--in", "simulated", "quic"]),
@@ -111,7 +111,7 @@ const PRINTED: &[(i32, &[&str])] = &[
     (2, &["ncc", "a"]),
     (2, &["list"]),
     (
-        2,
+        3,
         &[
             "lifelines",
             "no-such-run-of-a-name-that-is-quite-long",

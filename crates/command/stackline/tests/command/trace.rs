@@ -271,7 +271,7 @@ fn what_cannot_be_traced_is_refused_with_a_hint() {
     );
     for (words, says) in [
         (&["trace"][..], "nothing to trace"),
-        (&["trace", "web", "--", "true"], "web is no host"),
+        (&["trace", "web", "--", "true"], "unknown host web"),
         (
             &["trace", "--pid", "1", "--", "true"],
             "and others that run already too",

@@ -99,7 +99,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
     let mut nothing = place.command(&["watch", "--snmp", "127.0.0.1:1", "--for", "1s"]);
     place
         .finish(nothing.env_remove("STACKLINE_SNMP_COMMUNITY"))
-        .fails(2, &["no community"])
+        .fails(2, &["needs the community"])
         .hints("--snmp-secrets");
     let output = place.stackline(&["watch", "--for", "200ms", "--interface", "none0"]);
     assert!(

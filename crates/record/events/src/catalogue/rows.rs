@@ -368,7 +368,7 @@ catalogue! {
     PortUse = "PORT_USE", Monitor: {
         interval_ns, port, packets, bytes, busy_ns, queue_drops, losses, spoilt_frames, marked,
     }
-        "a port of a modelled network: what left it and how long its rate was spent for that, what its queue dropped, what its link lost; of a port that leaves a cell switch packets are cells, and frames of which the first cell was lost there are spoilt";
+        "a port of a modelled network: what left it, for how long, what its queue dropped, what its link lost; behind a cell switch packets are cells, and frames that lost their first cell are spoilt";
 
     ImpReport = "IMP_REPORT", Monitor: {
         interval_ns, packets, messages_sent, messages_received, unreachable, cpu_ppm, reassembly_free,
@@ -406,7 +406,7 @@ catalogue! {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
     }
-        "what held it up on its way: retransmissions, Nagle's algorithm, a full receiver; how long the client left bytes unread; how long senders paused within a message unhindered; how long the client waited within its request for an answer such as `100 Continue`";
+        "what held it up on its way: retransmissions, Nagle's algorithm, a full receiver; how long bytes lay unread; how long senders paused unhindered; how long the client waited for `100 Continue`";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,

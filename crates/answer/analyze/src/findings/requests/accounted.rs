@@ -151,7 +151,7 @@ fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
         Cause::Collect => ("garbage collection", "application"),
         Cause::Observer => ("core taken by the trace", "socket"),
         Cause::Server => ("server", "application"),
-        Cause::Responder => ("who answers", "application"),
+        Cause::Responder => ("responder", "application"),
         Cause::SlowReader => ("client does not read", "application"),
         Cause::GivenUp => ("no answer", "other"),
         Cause::Ended => ("ended by the server", "other"),

@@ -274,11 +274,11 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_goes_on_with_other_requests_backs_off_from_none() {
+    fn a_client_with_several_under_way_goes_on_from_three_others() {
         let all = |others: i64| {
             let failed = request("/a", "503", 0, 10);
             let others =
-                (0..others).map(|at| request(&format!("/{at}"), "200", 20 * at + 20, 20 * at + 30));
+                (0..others).map(|at| request(&format!("/{at}"), "200", 20 * at + 20, 20 * at + 45));
             let next = request("/a", "200", 500, 510);
             [failed]
                 .into_iter()

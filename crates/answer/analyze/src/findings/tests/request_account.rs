@@ -72,10 +72,11 @@ impl Download {
         );
         traced.event(end, "client", "REQUEST", &request);
         let connect = if self.is_new { "20000000" } else { "" };
+        let round_trip = connect;
         let before = if self.is_new { 20_000 } else { 0 };
         let total = (end + before) * 1000;
         let times = format!(
-            "{unit}; {total}; ; {connect}; ; 0; 0; 10000000; 0; 2000000; {}; 10000000; 0; 20000000",
+            "{unit}; {total}; ; {connect}; ; 0; 0; 10000000; 0; 2000000; {}; 10000000; 0; {round_trip}",
             sending_us * 1000
         );
         traced.event(end, "client", "REQUEST_TIME", &times);

@@ -41,8 +41,10 @@ pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
 }
 
-/// Short waits are worth a finding where they have this share of the time.
-const OFTEN: f64 = 0.4;
+/// Short waits are worth a finding where they have this share of the time; those for locks, which threads of one process hand to each
+/// other, only where they are most of it.
+const OFTEN: f64 = 0.2;
+const MOSTLY: f64 = 0.5;
 
 /// The least that is worth a finding, ns. What threads are seen to wait for is evidence also where it is short and often.
 const fn least_of(cause: RequestCause) -> f64 {
@@ -64,7 +66,11 @@ fn of_server(
     attempt: &str,
 ) -> Option<Finding> {
     let worst = find_worst_place(log, cause, least_of(cause))?;
-    if worst.mean() < SERVER_LEAST && worst.share < OFTEN {
+    let often = match cause {
+        RequestCause::Lock => MOSTLY,
+        _ => OFTEN,
+    };
+    if worst.mean() < SERVER_LEAST && worst.share < often {
         return None;
     }
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));

@@ -1,0 +1,87 @@
+//! What of a long message's time its sender's window takes, and not the rate of its way: after losses, and while a connection begins.
+
+use super::RequestAccounts;
+use crate::findings::requests::least_time::RemainingWay;
+use crate::findings::requests::request::{RequestTimes, TracedRequest};
+
+/// What a sender's window takes of a long message's time, ns.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LimitedByWindows {
+    /// It is small since losses.
+    pub(super) by_losses: i64,
+    /// It begins small.
+    pub(super) at_first: i64,
+}
+
+impl LimitedByWindows {
+    pub(super) fn ns(self) -> i64 {
+        self.by_losses + self.at_first
+    }
+}
+
+impl RequestAccounts<'_> {
+    /// What of a long message's time the rate of its way does not explain, where links were recorded, none was full, and parts of it
+    /// were lost: losses kept its sender's window small.
+    fn kept_small(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        is_answer: bool,
+        ns: i64,
+    ) -> i64 {
+        let (bytes, again) = match is_answer {
+            true => (request.bytes.1, request.network.again_back),
+            false => (request.bytes.0, request.network.again_there),
+        };
+        let rate = self.rates.get(&(request.unit, is_answer));
+        let Some(rate) = rate.filter(|rate| !rate.is_full() && (again > 0 || rate.drops > 0))
+        else {
+            return 0;
+        };
+        let trip_ns = self.trip_ns(request, times);
+        let way = RemainingWay {
+            bytes,
+            trip_ns,
+            bit_s: Some(rate.bit_s),
+            begins_slowly: self.history.begins_slowly(request, is_answer),
+        };
+        (ns - (way.least_ns() - trip_ns)).max(0)
+    }
+
+    /// What of a long message's time its sender's window took, and not the rate of its way.
+    pub(super) fn limited_by_windows(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        is_answer: bool,
+        ns: i64,
+    ) -> LimitedByWindows {
+        let by_losses = self.kept_small(request, times, is_answer, ns);
+        LimitedByWindows {
+            by_losses,
+            at_first: self.slow_start(request, times, is_answer, ns - by_losses),
+        }
+    }
+
+    /// What of a long message's time is for the windows of a connection that begins.
+    fn slow_start(
+        &self,
+        request: &TracedRequest,
+        times: RequestTimes,
+        is_answer: bool,
+        ns: i64,
+    ) -> i64 {
+        let rate = self.rates.get(&(request.unit, is_answer));
+        let way = RemainingWay {
+            bytes: if is_answer {
+                request.bytes.1
+            } else {
+                request.bytes.0
+            },
+            trip_ns: self.trip_ns(request, times),
+            bit_s: rate.map(|rate| rate.bit_s),
+            begins_slowly: self.history.begins_slowly(request, is_answer),
+        };
+        way.slow_start_ns(ns)
+    }
+}
