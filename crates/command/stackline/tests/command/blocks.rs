@@ -264,7 +264,7 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
     started
         .finish()
         .fails(130, &["stopped before it was done"])
-        .hints("goes on");
+        .hints("resumes");
     site.blocks(&["get", "data"]).fails(1, &["cannot be read"]);
     // The same source goes on, another one of the same size does not.
     let mut other = data.clone();
@@ -286,7 +286,7 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
     site.blocks(&["get", "data", "-o", "back"]).succeeds();
     assert!(content(&site.place, "back") == data);
     site.blocks(&["load", "data", "data", "--block", "4k"])
-        .fails(2, &["there already"]);
+        .fails(2, &["exists already"]);
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn what_cannot_be_loaded() {
         ),
         (
             &["load", "a", "data", "--placement", "far"],
-            "no placement far",
+            "unknown placement far",
             "hash",
         ),
         (
@@ -334,12 +334,12 @@ fn what_cannot_be_loaded() {
         ),
         (
             &["load", "a", "data", "--key", "nowhere"],
-            "the key nowhere cannot be read",
+            "cannot read the key nowhere",
             "blocks key",
         ),
         (
             &["load", "a", "data", "--key", "data"],
-            "data is no key",
+            "data does not hold a key",
             "64 hexadecimal",
         ),
     ] {
@@ -357,9 +357,9 @@ fn what_cannot_be_loaded() {
     );
     site.blocks(&["key", "other"]).succeeds();
     site.blocks(&["load", "a", "data", "--key", "other"])
-        .fails(3, &["does not hold this key"])
+        .fails(3, &["does not have this key"])
         .hints("same file");
-    site.blocks(&["key", "other"]).fails(2, &["there already"]);
+    site.blocks(&["key", "other"]).fails(2, &["exists already"]);
 }
 
 #[test]
@@ -398,10 +398,10 @@ fn what_cannot_serve() {
         .hints("nothing was written");
     assert_eq!(content(&site.place, "letter"), b"dear reader");
     site.blocks(&["serve", "--disk", "s0/0"])
-        .fails(2, &["another server has the disk"]);
+        .fails(2, &["another server uses the disk"]);
     site.blocks(&["serve", "--disk", "nowhere"])
-        .fails(3, &["nowhere cannot be used"])
-        .hints("make it first");
+        .fails(3, &["cannot use the disk nowhere"])
+        .hints("create it first");
     let without = &mut site.command(&["serve", "--disk", "s0/1"]);
     without.env("STACKLINE_BLOCKS_KEY", site.place.path("nokey"));
     site.place
@@ -424,7 +424,7 @@ fn a_master_that_is_not_there_or_something_else() {
         .hints("check that it runs");
     place
         .stackline(&["blocks", "list", "--master", "no address"])
-        .fails(2, &["is no address"]);
+        .fails(2, &["is not an address"]);
     let answers = |answer: Vec<u8>| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -438,7 +438,7 @@ fn a_master_that_is_not_there_or_something_else() {
         thread.join().unwrap();
         finished
     };
-    answers(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).fails(3, &["is no block server"]);
+    answers(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).fails(3, &["is not a block server"]);
     let why = stackline_blocks::wire::message::Why::Version as u8;
     let words = "this program speaks version 9, the other side 1".to_owned();
     let refused = stackline_blocks::wire::master_messages::BlockRequestRefused {

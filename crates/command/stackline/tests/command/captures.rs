@@ -348,7 +348,7 @@ fn captures_of_both_ends_are_one_run_with_both_clocks() {
         .fails(2, &["no capture is given"]);
     place
         .stackline(&["import", "client.pcap", "--log", "events.log"])
-        .fails(2, &["is no access log"]);
+        .fails(2, &["is not an access log"]);
 }
 
 /// A capture of one connection on which a client asks so often before it hears an answer.

@@ -243,7 +243,7 @@ fn hosts_of_one_name_are_kept_apart() {
             "--into",
             place.kept().0.to_str().unwrap(),
         ])
-        .fails(2, &["is in this run already"]);
+        .fails(2, &["this run already has b.log"]);
     let json = place
         .stackline(&[
             "import",
@@ -263,7 +263,7 @@ fn hosts_of_one_name_are_kept_apart() {
         .fails(2, &["c.log is not one of the logs"]);
     place
         .stackline(&["import", "a.log", "--as", "xml"])
-        .fails(2, &["no form xml"])
+        .fails(2, &["unknown format xml"])
         .hints("text");
     place
         .stackline(&["import", "nowhere.log"])

@@ -314,7 +314,7 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
         (
             "blocks get",
             "were not provided: <SET>",
-            "the form is `stackline blocks get <SET>`; `stackline blocks get",
+            "usage: `stackline blocks get <SET>`; `stackline blocks get",
         ),
     ] {
         let refused = place.stackline(&line.split(' ').collect::<Vec<_>>());

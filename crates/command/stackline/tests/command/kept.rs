@@ -221,7 +221,7 @@ fn a_network_that_is_up_goes_by_its_name() {
         .fails(2, &["--seed has no effect", "is up already"])
         .hints("leave --seed out");
     on(&net.name, &["--network", "x"])
-        .fails(2, &["--network is of no use"])
+        .fails(2, &["--network has no effect"])
         .hints("leave --network out");
     on(&format!("{}x", net.name), &[])
         .fails(2, &["neither a file nor the name"])

@@ -345,7 +345,7 @@ fn what_is_not_there_is_an_error_with_a_hint() {
         ),
         (
             &["trace", "--container", "no-such-container"],
-            "there is no container no-such-container",
+            "unknown container no-such-container",
         ),
     ] {
         let done = place.stackline(words);

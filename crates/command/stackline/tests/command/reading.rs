@@ -347,7 +347,7 @@ fn a_comparison_that_cannot_tell_is_no_pass() {
     for (a, b, why) in [
         ("one", "one", "two of each are needed"),
         ("one", "two", "two of each are needed"),
-        ("two", "more", "nothing that both measured"),
+        ("two", "more", "no measurement in common"),
     ] {
         let output = judged(a, b);
         assert_eq!(output.status.code(), Some(5), "{a} {b}: {}", output.err);

@@ -274,7 +274,7 @@ fn what_cannot_be_traced_is_refused_with_a_hint() {
         (&["trace", "web", "--", "true"], "unknown host web"),
         (
             &["trace", "--pid", "1", "--", "true"],
-            "and others that run already too",
+            "cannot be combined with --pid",
         ),
         (&["trace", "--pid", "4000000000"], "no process"),
         (&["trace", "a", "--"], "no program is named"),
