@@ -103,7 +103,7 @@ fn what_is_not_there_is_404() {
         http.get("/map/10").text(),
         "404: block 10 of map: the set has no such block\n"
     );
-    assert_eq!(http.get("/other").text(), "404: there is no set other\n");
+    assert_eq!(http.get("/other").text(), "404: unknown set other\n");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn a_client_sends_no_more_than_it_may_and_a_million_items_arrive() {
     assert_eq!(memory, Some(20_000_000));
     let error = client.ask(&DisplayRequest::EndSymbol).unwrap_err();
     assert!(
-        error.message.contains("no such symbol"),
+        error.message.contains("unknown symbol"),
         "{}",
         error.message
     );
@@ -443,7 +443,7 @@ fn one_browser_too_many_is_told_so() {
     );
     let refused = asked(host, &upgrade);
     assert!(
-        refused.starts_with("HTTP/1.1 503 ") && refused.contains("16 browsers look on"),
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("16 browsers are connected"),
         "{refused}"
     );
     // One that goes makes room, when that is seen.

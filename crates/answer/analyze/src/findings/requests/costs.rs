@@ -4,9 +4,9 @@
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
+pub(crate) use crate::findings::requests::least_time::LARGE;
 use crate::findings::requests::request::{TracedRequest, requests};
 pub(crate) use crate::findings::requests::request::{client_name, server_name};
-pub(crate) use crate::findings::requests::request_account::LARGE;
 use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::requests::request_roots::RequestRoots;
 use crate::findings::rows::EventRows;

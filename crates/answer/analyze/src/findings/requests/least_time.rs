@@ -3,6 +3,8 @@
 
 /// Bytes that a sender may have under way before anything is acknowledged: ten segments (RFC 6928).
 pub(super) const FIRST_WINDOW: i64 = 14_600;
+/// A response of at least so many bytes is limited by a rate, not by how it is made.
+pub(crate) const LARGE: i64 = 64 << 10;
 
 /// Between these rates that of a way is looked for, bit/s, by so many halvings.
 const SLOWEST_BIT_S: f64 = 1e3;

@@ -4,7 +4,7 @@
 use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
-use crate::findings::requests::least_time::{FIRST_WINDOW, RemainingWay};
+use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE, RemainingWay};
 use crate::findings::requests::message_delays::{
     MessageDelays, RequestMessageNetwork, answer_delays,
 };
@@ -21,8 +21,6 @@ use window_limits::LimitedByWindows;
 
 /// How deep requests that are made for others are followed.
 const DEEPEST: u32 = 32;
-/// A response of at least so many bytes is limited by a rate, not by how it is made.
-pub(crate) const LARGE: i64 = 64 << 10;
 
 /// So many bytes are sent at once even behind a loss.
 const FEW_SEGMENTS: i64 = FIRST_WINDOW / 5;

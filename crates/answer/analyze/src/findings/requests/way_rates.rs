@@ -2,8 +2,8 @@
 //! meanwhile, and whether packets of the message were dropped. Without events of a network nothing is known.
 
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
+use crate::findings::requests::least_time::LARGE;
 use crate::findings::requests::queueing::RequestMessageKey;
-use crate::findings::requests::request_account::LARGE;
 use crate::findings::rows::EventRows;
 use stackline_core::units;
 use std::collections::{BTreeMap, HashMap};
