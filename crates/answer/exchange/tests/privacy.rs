@@ -210,7 +210,7 @@ fn lines_of_logs_that_cannot_be_read_are_not_quoted() {
     assert_eq!((read.mistakes.count, read.entries.len()), (2, 0));
     assert_eq!(
         read.mistakes.first[0],
-        "line 1 tells of no request: no time that is known (14 bytes)"
+        "line 1 describes no request: no time that is known (14 bytes)"
     );
     assert!(!read.mistakes.first.concat().contains("SECRET"));
     let spans = access::read(b"{\"resourceSpans\": \"SECRET\"}");

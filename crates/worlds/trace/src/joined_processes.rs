@@ -369,7 +369,7 @@ mod tests {
             group("/nothing")
                 .unwrap_err()
                 .message
-                .contains("no control group")
+                .contains("unknown control group")
         );
         assert!(
             group("/system.slice/idle.service")

@@ -37,11 +37,11 @@ just words
     assert_eq!(
         mistakes,
         [
-            "line 5: DATE=2007 is no moment from 1970 to 2262",
-            "line 6: there is no DATE",
-            "line 7: there is no NL.EVNT",
+            "line 5: DATE=2007 is not a time between 1970 and 2262",
+            "line 6: DATE is missing",
+            "line 7: NL.EVNT is missing",
             "line 8: the quotation mark of FILE has no end",
-            "line 9: `just` is no name=value",
+            "line 9: expected NAME=VALUE, found `just`",
         ]
     );
 }
