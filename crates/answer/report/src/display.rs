@@ -190,7 +190,7 @@ mod tests {
                 "pipelined",
                 "3",
                 "2 200 000",
-                "0.000",
+                "deterministic",
                 "vectors/s",
                 "200.0"
             ]
@@ -224,7 +224,7 @@ mod tests {
             ["vectors", "construction", "-", "-", "-", "items/s"]
         );
         assert!(
-            text.ends_with("own clock\nconstruction - takes no time\n"),
+            text.ends_with("by the display\nconstruction - takes no time\n"),
             "{text}"
         );
         let json = display_json("x", &rows);

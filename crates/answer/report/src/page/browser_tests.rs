@@ -710,7 +710,7 @@ fn it_says_what_the_command_says(browser: &mut Browser, directory: &Path) {
     ));
     assert_eq!(name, format!("unit {number} of flow {flow}"));
     let read = browser.eval(
-        "stackline.segments().map(({ from, to, sorted, share }) => [from, to, sorted.length,          ...[0.5, 0.9, 0.99].map((one) => stackline.percentile(sorted, one)), share])",
+        "stackline.segments().map(({ from, to, sorted, share, waits }) => [from, to, sorted.length,          ...[0.5, 0.9, 0.99].map((one) => stackline.percentile(sorted, one)), share, !!waits])",
     );
     let expected = stackline_analyze::segments::segments(&traced.lifelines, None, false);
     assert_eq!(read.as_array().unwrap().len(), expected.len());
@@ -719,7 +719,7 @@ fn it_says_what_the_command_says(browser: &mut Browser, directory: &Path) {
             .as_array()
             .unwrap()
             .iter()
-            .find(|row| row[0] == one.from && row[1] == one.to)
+            .find(|row| row[0] == one.from && row[1] == one.to && row[7] == one.waits)
             .unwrap();
         assert_eq!(found[2], one.ns.n);
         let figures = [

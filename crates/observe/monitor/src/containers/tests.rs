@@ -77,7 +77,7 @@ fn containers_of_docker_are_found_by_name_id_and_its_beginning() {
         );
     }
     let (message, hint) = refused(&list, "nginx");
-    assert!(message.contains("no container nginx"), "{message}");
+    assert!(message.contains("unknown container nginx"), "{message}");
     assert!(
         hint.contains("web (docker") && hint.contains("old"),
         "{hint}"
@@ -87,7 +87,10 @@ fn containers_of_docker_are_found_by_name_id_and_its_beginning() {
 #[test]
 fn where_nothing_is_kept_the_reasons_are_said() {
     let (message, hint) = refused(&read(&machine(&[])), "web");
-    assert!(message.contains("no runtime shows any"), "{message}");
+    assert!(
+        message.contains("no container runtime lists any"),
+        "{message}"
+    );
     for runtime in ["docker", "podman", "containerd"] {
         assert!(hint.contains(&format!("{runtime}: /")), "{hint}");
     }
