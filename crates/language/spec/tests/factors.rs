@@ -126,7 +126,7 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ("stack x 2", "a stack has no multiples"),
         (
             "receive_buffer x 16",
-            "neither a variable nor an option `receive_buffer` is written",
+            "writes neither a variable nor an option `receive_buffer`",
         ),
         (
             "bandwith x 10",

@@ -364,7 +364,7 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(network(), few, "a window of 4.0 segments");
     let mut random = part(rr(), "tcp", 32, 10);
     random.data.timings = vec![Distribution::Exponential(0.022)];
-    says(network(), random.clone(), "so few calls come at random");
+    says(network(), random.clone(), "too few calls arrive at random");
     random.data.timings = vec![Distribution::Exponential(1.0)];
     random.data.unit = Size::Bytes(100_000);
     says(network(), random, "a pause between calls closes the window");
@@ -522,7 +522,7 @@ fn what_is_not_covered_is_said() {
     );
     let mut one_way = network();
     one_way.links[0].one_way = true;
-    assert!(refused(one_way, part(rr(), "tcp", 32, 1)).contains("no path leads from b to a"));
+    assert!(refused(one_way, part(rr(), "tcp", 32, 1)).contains("has no path from b to a"));
     let nowhere = Measurement {
         across: None,
         ..measurement(Composer::Basic, vec![part(rr(), "tcp", 32, 1)])
