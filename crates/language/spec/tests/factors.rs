@@ -130,7 +130,7 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ),
         (
             "bandwith x 10",
-            "there is no `bandwith` to vary | did you mean `bandwidth`?",
+            "`bandwith` is not in the specification and cannot be varied | did you mean `bandwidth`?",
         ),
         ("bandwidth", "unexpected end"),
         ("delay x 1", "changes nothing"),

@@ -132,7 +132,7 @@ fn hostile_texts_are_refused_with_few_mistakes() {
         ("x".repeat(2 << 20), "the text is longer than 1 MiB"),
         (
             format!("10 parallel: {parts} | N rr 1*1; N = 1 ... 9000"),
-            "take too much room",
+            "take too much memory",
         ),
         (
             format!("network w {{ host a; {switches} }} 1 rr 1*1"),

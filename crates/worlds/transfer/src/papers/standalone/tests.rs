@@ -159,7 +159,7 @@ fn what_cannot_be_run_is_refused() {
             let halt = elapsed(&StandaloneSetup::new("none-such", "lo", 1, 1)).unwrap_err();
             assert!(
                 halt.to_string()
-                    .contains("no network interface `none-such`\nhint:"),
+                    .contains("unknown network interface `none-such`\nhint:"),
                 "{halt}"
             );
         },
