@@ -294,12 +294,11 @@ fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
     });
     // What was read of them says why, if anything was.
     let noted = imports.iter().find_map(|import| import.notes.first());
-    let hint = match (known, noted) {
-        (Some(known), _) => known.to_owned(),
-        (None, Some(noted)) => format!("{noted}; {FORMS}"),
-        (None, None) => FORMS.to_owned(),
-    };
-    Error::input(format!("{} holds no events", names.join(", "))).hint(hint)
+    let cause = noted
+        .filter(|_| known.is_none())
+        .map_or_else(String::new, |noted| format!(": {noted}"));
+    let message = format!("{} holds no events{cause}", names.join(", "));
+    Error::input(message).hint(known.unwrap_or(FORMS))
 }
 
 /// Reads one log, and counts what of its events was taken.

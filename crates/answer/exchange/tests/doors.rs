@@ -326,13 +326,12 @@ fn far_once() -> Expected {
     of("far and once", wire)
 }
 
-fn client_pause() -> Expected {
+/// A client that sends the rest of its request a second behind its beginning.
+fn late_upload(name: &'static str, first: &[u8], rest: &[u8]) -> Expected {
     let mut wire = opened(10);
-    let mut all = b"POST /up HTTP/1.1\r\nHost: web\r\nContent-Length: 8000\r\n\r\n".to_vec();
-    all.extend(vec![b'z'; 8000]);
-    wire.bursts(Side::Client, &all[..3 * SEGMENT], 50);
+    wire.bursts(Side::Client, first, 50);
     wire.now += 1000 * MS;
-    wire.bursts(Side::Client, &all[3 * SEGMENT..], 50);
+    wire.bursts(Side::Client, rest, 50);
     wire.now += wire.delay + MS;
     wire.bursts(Side::Server, SMALL, 10);
     wire.now += wire.delay;
@@ -340,16 +339,24 @@ fn client_pause() -> Expected {
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
         takes_ms: Some((950.0, 1010.0)),
-        ..of("pause within an upload", wire)
+        ..of(name, wire)
     }
 }
+
+fn client_pause() -> Expected {
+    let mut all = b"POST /up HTTP/1.1\r\nHost: web\r\nContent-Length: 8000\r\n\r\n".to_vec();
+    all.extend(vec![b'z'; 8000]);
+    let (first, rest) = all.split_at(3 * SEGMENT);
+    late_upload("pause within an upload", first, rest)
+}
+
+const ASKS: &[u8] =
+    b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
 
 /// A client that asks whether it may send, and a server that says so late.
 fn late_permission() -> Expected {
     let mut wire = opened(10);
-    let head =
-        b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
-    wire.bursts(Side::Client, head, 50);
+    wire.bursts(Side::Client, ASKS, 50);
     wire.now += wire.delay + 800 * MS;
     wire.bursts(Side::Server, b"HTTP/1.1 100 Continue\r\n\r\n", 10);
     wire.now += wire.delay + 50;
@@ -367,21 +374,7 @@ fn late_permission() -> Expected {
 
 /// A client that asks whether it may send, has no answer, and sends after a second.
 fn no_permission() -> Expected {
-    let mut wire = opened(10);
-    let head =
-        b"PUT /up HTTP/1.1\r\nHost: web\r\nExpect: 100-continue\r\nContent-Length: 4000\r\n\r\n";
-    wire.bursts(Side::Client, head, 50);
-    wire.now += 1000 * MS;
-    wire.bursts(Side::Client, &[b'z'; 4000], 50);
-    wire.now += wire.delay + MS;
-    wire.bursts(Side::Server, SMALL, 10);
-    wire.now += wire.delay;
-    wire.closes(Side::Client);
-    Expected {
-        unknown: &[(Door::Server, &["client_pauses"])],
-        takes_ms: Some((950.0, 1010.0)),
-        ..of("no 100 Continue", wire)
-    }
+    late_upload("no 100 Continue", ASKS, &[b'z'; 4000])
 }
 
 /// A keep-alive connection on which one of many requests waits for a server that collects garbage.

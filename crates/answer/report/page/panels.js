@@ -97,7 +97,8 @@ export function segmentTable(model, found, choose) {
   const byCause = found.filter((segment) => segment.cause !== undefined);
   if (byCause.length) return [segmentRows(model, "What the time of requests went into, by the account that findings have", byCause, null), ...segmentTable(model, found.slice(byCause.length), choose)];
   const weighty = new Set([...found].sort((a, b) => b.sum - a.sum).slice(0, SOME));
-  const made = [segmentRows(model, found.length > SOME ? `The ${SOME} segments that took most of the time, in the order of the path` : "Segments in the order of the path", found.filter((segment) => weighty.has(segment)), choose)];
+  const heading = found.length > SOME ? `The ${SOME} segments that took most of the time, in the order of the path` : "Segments in the order of the path";
+  const made = [segmentRows(model, heading, found.filter((segment) => weighty.has(segment)), choose)];
   if (found.length > SOME) {
     const rest = element("details", {}, element("summary", {}, `All ${found.length} segments`));
     rest.addEventListener("toggle", () => { if (rest.open && rest.children.length === 1) rest.append(segmentRows(model, "All segments", found, choose)); });

@@ -51,9 +51,13 @@ struct Diagnosed {
 impl Diagnosed {
     /// Of a measurement over one link of that rate, delay and whatever else.
     fn of(link: &str, measurement: &str) -> Self {
-        let text = format!(
-            "{PROCEDURES} network n {{ host a, b; link a - b {link}; }} 1 from a to b {measurement} across n;"
-        );
+        Self::of_parts(link, &format!("from a to b {measurement} across n"))
+    }
+
+    /// Of one run across that link.
+    fn of_parts(link: &str, measurement: &str) -> Self {
+        let text =
+            format!("{PROCEDURES} network n {{ host a, b; link a - b {link}; }} 1 {measurement};");
         let source = SpecSource::made("case", text);
         let plan = source
             .plan_in(World::Simulated, Overrides::default())
@@ -288,4 +292,40 @@ fn early_drops_are_taken_away_by_a_queue_that_drops_when_it_is_full() {
         "{queue:?}"
     );
     assert!(queue.saves > Some(0.1), "{queue:?}");
+}
+
+/// Where losses make runs differ, more of them are made, and figures are means over them; where nothing differs, five are enough.
+#[test]
+fn what_chance_decides_is_tried_more_often() {
+    let lossy = Diagnosed::of("20 Mbit/s 30 ms loss 1%", "bulk_get 100000*4 over tcp");
+    let loss = lossy.get("link_loss");
+    let expected = loss.tries.iter().find_map(|one| one.expected).unwrap();
+    let [gain, least, greatest] = expected.times_as_fast;
+    assert!(
+        expected.runs == 25 && least < gain && gain < greatest,
+        "{loss:?}"
+    );
+    is_near(gain, expected.then / expected.now, 1e-9);
+    assert!(loss.saves > Some(0.3), "{loss:?}");
+    let full = Diagnosed::of("10 Mbit/s 30 ms queue 20 kB", "bulk_put 1000*2000 over tcp");
+    let tried = full.findings.iter().flat_map(|one| &one.tries);
+    let runs: Vec<usize> = tried.filter_map(|one| Some(one.expected?.runs)).collect();
+    assert!(
+        !runs.is_empty() && runs.iter().all(|runs| *runs == 5),
+        "{runs:?}"
+    );
+}
+
+/// What advice of one finding takes away is not found a second time.
+#[test]
+fn a_load_that_is_in_the_way_is_found_once() {
+    let shared = Diagnosed::of_parts(
+        "10 Mbit/s 5 ms queue 50 packets",
+        "background across n: from a to b rr 200*100 over tcp | from a to b bulk_put 65536*200 over tcp",
+    );
+    let of_link = shared
+        .kinds()
+        .into_iter()
+        .filter(|kind| *kind == "network_limited");
+    assert_eq!(of_link.count(), 1, "{:?}", shared.kinds());
 }

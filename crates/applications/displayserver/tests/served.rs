@@ -397,7 +397,11 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
                 "x".repeat(long)
             ),
         );
-        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 431 ")
+                && answer.ends_with("longer than the 8192 bytes that are read of one\n"),
+            "{answer}"
+        );
     }
     let opens = |version: &str, key: &str| {
         let first =

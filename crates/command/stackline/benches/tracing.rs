@@ -1,6 +1,6 @@
 //! What it costs a server to be traced: a keep-alive server of HTTP and a generator of load, both here, without a trace, with `--see
 //! packets` and with the trace as it is by default, in turns; ratios within a round. The server has core 0 and the generator core 1; the
-//! trace has no core of its own. CPU seconds of both programs are told beside the rate, since others on the machine change them less.
+//! trace has no core of its own. CPU seconds of both programs are reported beside the rate, since others on the machine change them less.
 //!
 //! `cargo bench -p stackline --bench tracing`; `-- --rounds N --seconds N --connections N`; `--rate N` asks so many requests a second
 //! instead of as many as are answered. `STACKLINE_BIN` names another program to measure. Without root there is nothing to trace here.

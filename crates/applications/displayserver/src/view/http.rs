@@ -3,6 +3,7 @@
 
 use crate::server::hear_out;
 use crate::stream::DisplayStream;
+use crate::view::browser_access::text_response;
 use hyper::body::Incoming;
 use hyper::rt::ReadBufCursor;
 use hyper::server::conn::http1;
@@ -51,6 +52,7 @@ pub(super) fn answer_request(
         deadline,
         status: Rc::clone(&status),
         is_answered: false,
+        refusal: Vec::new(),
     };
     let mut connection = http1::Builder::new()
         // The end of what a browser writes is not looked for between its request and the answer: it would be waited for.
@@ -69,12 +71,16 @@ pub(super) fn answer_request(
     let RequestStream {
         mut stream,
         is_answered,
+        refusal,
         ..
     } = parts.io;
     let opens = status.get() == Some(StatusCode::SWITCHING_PROTOCOLS);
     if opens && matches!(ended, Some(Ok(()))) {
         let read = parts.read_buf.to_vec();
         return Some(OpenedWebSocket { stream, read });
+    }
+    if !refusal.is_empty() {
+        let _ = stream.write_all(&with_sentence(&refusal));
     }
     if is_answered {
         stream.ends_writing();
@@ -91,6 +97,37 @@ struct RequestStream {
     status: Rc<Cell<Option<StatusCode>>>,
     /// Something was written.
     is_answered: bool,
+    /// What hyper answers by itself to what it cannot read as a request: it does not say why.
+    refusal: Vec<u8>,
+}
+
+/// A refusal of hyper's with its reason.
+fn with_sentence(refusal: &[u8]) -> Vec<u8> {
+    let too_long = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let is_too_long = String::from_utf8_lossy(refusal)
+        .lines()
+        .next()
+        .is_some_and(|line| line.contains(too_long.as_str()));
+    let (status, why) = match is_too_long {
+        true => (
+            too_long,
+            format!(
+                "the request has more than {MOST_FIELDS} fields, or is longer than the {HEAD} bytes that are read of one\n"
+            ),
+        ),
+        false => (
+            StatusCode::BAD_REQUEST,
+            "the request's head is not one of HTTP/1\n".to_owned(),
+        ),
+    };
+    let response = text_response(status, why);
+    let mut bytes = format!("HTTP/1.1 {status}\r\n").into_bytes();
+    for (name, value) in response.headers() {
+        bytes.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    let body = response.body();
+    bytes.extend(format!("content-length: {}\r\n\r\n{body}", body.len()).into_bytes());
+    bytes
 }
 
 impl hyper::rt::Read for RequestStream {
@@ -118,6 +155,10 @@ impl hyper::rt::Write for RequestStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.is_answered = true;
+        if self.status.get().is_none() {
+            self.refusal.extend_from_slice(bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        }
         Poll::Ready(self.stream.write(bytes))
     }
 

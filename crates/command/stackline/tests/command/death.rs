@@ -150,8 +150,11 @@ fn a_mute_agent_is_not_waited_for_without_limit() {
         let mut command = place.command(&["run", "-e", "1 rr 32*10; 1 rr 32*1000000000 over tcp"]);
         let started = place.start(command.env("STACKLINE_SILENCE_S", "1"));
         started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
-        started.finish().fails(1, &["answer"]).hints("suspended");
-        place.kept().incomplete("answer");
+        started
+            .finish()
+            .fails(1, &["no longer answers"])
+            .hints("suspended");
+        place.kept().incomplete("no longer answers");
     }
 }
 

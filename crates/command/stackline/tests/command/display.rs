@@ -211,7 +211,10 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     assert!(get(path, "").starts_with("HTTP/1.1 200 "));
     // What the display refuses is not read to its end.
     let long = get(path, &format!("X: {}\r\n", "x".repeat(600_000)));
-    assert!(long.starts_with("HTTP/1.1 431 "), "{long}");
+    assert!(
+        long.starts_with("HTTP/1.1 431 ") && long.ends_with("that are read of one\n"),
+        "{long}"
+    );
     child.kill().unwrap();
     child.wait().unwrap();
 }

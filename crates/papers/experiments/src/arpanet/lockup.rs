@@ -77,5 +77,5 @@ pub(super) fn sheet(seed: u64) -> Sheet {
     }
     sheet
         .note(nothing_printed("the report says what reservation prevents, without numbers"))
-        .note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Want of blocks slows these streams down and does not lock them up: RFC 626's lockup took more.")
+        .note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Too few blocks slow these streams down and do not lock them up: RFC 626's lockup took more.")
 }

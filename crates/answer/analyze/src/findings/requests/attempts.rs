@@ -4,7 +4,7 @@
 use crate::findings::requests::request::{
     REFUSED, SERVER_CLOSED, SERVER_RESET, SILENT, TracedRequest,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Another attempt later than this is another matter, ns.
 const LATEST_NS: u64 = 120_000_000_000;
@@ -94,12 +94,14 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
                 let is_paced = usual
                     .get(name)
                     .is_some_and(|usual_ns| gap_ns <= usual_ns.saturating_mul(2));
-                let went_on = sequential
-                    .get(client)
-                    .is_some_and(|begins_ns| has_between(begins_ns, end_ns, gap_ns));
+                let enough = if sequential.contains(client) {
+                    1
+                } else {
+                    GOES_ON
+                };
                 let between = attempts[first..place].iter();
-                let goes_on = between.filter(|at| failure(&all[**at]).is_none()).count() >= GOES_ON;
-                if is_paced || went_on || goes_on || has_others(all, &attempts, failed) {
+                let goes_on = between.filter(|at| failure(&all[**at]).is_none()).count() >= enough;
+                if is_paced || goes_on || has_others(all, &attempts, failed) {
                     continue;
                 }
                 let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
@@ -115,9 +117,8 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
     found
 }
 
-/// Clients that never had two requests under way at once, with the moments at which their requests began, ns, in order. What such a
-/// client asks next is what its program does next.
-fn sequential_clients(all: &[TracedRequest]) -> BTreeMap<&str, Vec<u64>> {
+/// Clients that never had two requests under way at once: what such a client asks next is what its program does next.
+fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<&str> {
     let mut by_client: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
     for request in all.iter().filter(|request| request.is_call) {
         by_client.entry(&request.client).or_default().push(request);
@@ -130,23 +131,11 @@ fn sequential_clients(all: &[TracedRequest]) -> BTreeMap<&str, Vec<u64>> {
             .windows(2)
             .all(|pair| pair[1].begin_ns() >= pair[0].end_ns)
     });
-    by_client
-        .into_iter()
-        .map(|(client, requests)| (client, requests.iter().map(|one| one.begin_ns()).collect()))
-        .collect()
+    by_client.into_keys().collect()
 }
 
-/// Whether the client asked for something else in the `gap_ns` after `end_ns`: then it went on with its work, and did not wait to ask
-/// again.
-fn has_between(begins_ns: &[u64], end_ns: u64, gap_ns: u64) -> bool {
-    let first = begins_ns.partition_point(|begin_ns| *begin_ns < end_ns);
-    begins_ns
-        .get(first)
-        .is_some_and(|begin_ns| *begin_ns < end_ns + gap_ns)
-}
-
-/// A client with several requests under way that asks for so many other things before, and has its answers, does not wait for another
-/// attempt either.
+/// A client that asks for so many other things before, and has its answers, does not wait for another attempt; one that asks for one
+/// thing after the other from the first on.
 const GOES_ON: usize = 3;
 
 /// Gaps after successes that say what is usual, at least.

@@ -213,6 +213,15 @@ impl TracedRequest {
         self.parts > 1 && self.network.paused_back_ns > whole / 2
     }
 
+    /// Bytes of its answer, or of what it said.
+    pub(crate) fn message_bytes(&self, is_answer: bool) -> i64 {
+        if is_answer {
+            self.bytes.1
+        } else {
+            self.bytes.0
+        }
+    }
+
     /// When it began, ns.
     pub(crate) fn begin_ns(&self) -> u64 {
         self.times.map_or(self.end_ns, |times| {

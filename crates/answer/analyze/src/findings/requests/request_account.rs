@@ -311,11 +311,11 @@ impl<'r> RequestAccounts<'r> {
             let known = rate.filter(|_| !(is_rate && is_full));
             // A connection that is kept open need not begin slowly.
             let is_kept = cause == RequestCause::SlowStart || (is_rate && !is_full);
+            let usual = self.unhindered_way(request, times, is_answer);
             let way = RemainingWay {
-                bytes,
-                trip_ns,
                 bit_s: known.map(|rate| rate.bit_s),
-                begins_slowly: !is_kept && self.history.begins_slowly(request, is_answer),
+                begins_slowly: !is_kept && usual.begins_slowly,
+                ..usual
             };
             least_ns += way.least_ns() - trip_ns;
             limit = match known {
@@ -545,12 +545,8 @@ impl<'r> RequestAccounts<'r> {
         ns: i64,
     ) -> MessageTransit {
         let queued = waited(self.waits.as_ref(), request, is_answer);
-        let bytes = if is_answer {
-            request.bytes.1
-        } else {
-            request.bytes.0
-        };
-        let is_kept_small = bytes > FEW_SEGMENTS && self.history.is_after_loss(request);
+        let is_kept_small =
+            request.message_bytes(is_answer) > FEW_SEGMENTS && self.history.is_after_loss(request);
         let over = match queued {
             _ if is_large => RequestCause::Rate,
             None => RequestCause::Queue,

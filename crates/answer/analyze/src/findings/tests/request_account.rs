@@ -138,6 +138,38 @@ fn a_window_that_is_removed_leaves_the_link() {
 }
 
 #[test]
+fn windows_of_a_new_connection_are_slow_start() {
+    let download = |mbit_s, is_new| Download {
+        mbit_s,
+        sending_ms: 130,
+        network: "",
+        is_new,
+        drops: 0,
+    };
+    // Five windows of a round trip, and the rest at the rate that makes 130 ms of both: 146 Mbit/s.
+    let (ms, words) = download(None, true).without("request_slow_start");
+    assert!((ms - 72.0).abs() < 2.0, "{ms}");
+    assert!(
+        words.ends_with("how much their way carries is not known"),
+        "{words}"
+    );
+    let found = download(None, true).found();
+    let takes = found[0].takes.unwrap();
+    assert!((takes.total_s - 0.1).abs() < 0.002, "{takes:?}");
+    // Of a link that is known to be fast, six windows.
+    let found = download(Some(100_000), true).found();
+    assert_eq!(found[0].kind, "request_slow_start", "{found:?}");
+    let takes = found[0].takes.unwrap();
+    assert!((takes.total_s - 0.12).abs() < 0.002, "{takes:?}");
+    // The window of a connection that was there before is open.
+    let found = download(None, false).found();
+    assert!(
+        found.iter().all(|one| one.kind != "request_slow_start"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn what_losses_keep_small_is_their_time() {
     // 1 MB over 100 Mbit/s takes 80 ms; it took 2 s, of which 200 ms were waits for what was sent again.
     let lossy = |drops, network| Download {

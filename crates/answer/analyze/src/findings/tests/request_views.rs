@@ -1,7 +1,7 @@
 //! The same requests in findings, in the table by name, in lifelines and on the page: one account, and nothing that cannot be.
 
 use super::request_account::nothing;
-use super::requests::{Planted, planted_causes, table, ten};
+use super::requests::{Planted, chain_of_five, planted_causes, table, ten};
 use super::*;
 use crate::findings::{AccountedRequest, account_requests, find_named_requests, spread_requests};
 use proptest::prelude::*;
@@ -59,21 +59,7 @@ fn findings_table_and_lifelines_have_one_account() {
 
 #[test]
 fn a_chain_is_one_request_with_its_children() {
-    let outer = Planted {
-        end_ms: 1060,
-        work: vec![(2, 5 * MS as i64)],
-        ..Planted::of(0, &[("there", 2), ("work", 56), ("back", 2)])
-    };
-    let inner = |at: u64| Planted {
-        protocol: "RESP",
-        client: "b",
-        server: "c",
-        end_ms: 1014 + 10 * at,
-        parent: Some(0),
-        is_apart: true,
-        ..Planted::of(0, &[("there", 5), ("back", 5)])
-    };
-    let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
+    let requests = chain_of_five();
     let given = given(&requests);
     let all = accounts(&given);
     assert_possible(&all);

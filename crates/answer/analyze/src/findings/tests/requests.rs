@@ -263,9 +263,8 @@ fn a_wait_beyond_the_quickest_is_the_networks() {
     assert_eq!(first(&requests).0, "request_queue");
 }
 
-#[test]
-fn what_a_server_asks_others_is_their_time() {
-    // A request of 60 ms, in which five are made to a database, each 10 ms of way and nothing else.
+/// A request of 60 ms, in which five are made to a database, each 10 ms of way and nothing else.
+pub(super) fn chain_of_five() -> Vec<Planted> {
     let outer = Planted {
         end_ms: 1060,
         work: vec![(2, 5 * MS as i64)],
@@ -280,7 +279,12 @@ fn what_a_server_asks_others_is_their_time() {
         is_apart: true,
         ..Planted::of(0, &[("there", 5), ("back", 5)])
     };
-    let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
+    [outer].into_iter().chain((0..5).map(inner)).collect()
+}
+
+#[test]
+fn what_a_server_asks_others_is_their_time() {
+    let requests = chain_of_five();
     let found = found(&requests);
     assert_eq!(found[0].kind, "chatty_requests");
     assert!(
@@ -603,6 +607,14 @@ fn the_slow_one_in_front_is_named() {
     first[0].parts.push(("handshake", 50));
     assert!(
         found(&first)
+            .iter()
+            .all(|one| one.kind != "request_behind_slow")
+    );
+    // One that is slower than others of its name has a cause of its own.
+    let mut alike = pipeline(50);
+    alike.iter_mut().for_each(|one| one.name = "GET k:1");
+    assert!(
+        found(&alike)
             .iter()
             .all(|one| one.kind != "request_behind_slow")
     );

@@ -81,7 +81,7 @@ pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) 
         found
             .attempt("keep connections open and use them again")
             .attempt(
-                "a larger first window at who sends (`initcwnd` of `ip route`), or fewer bytes",
+                "a larger first window at the sender (`initcwnd` of `ip route`), or fewer bytes",
             ),
     )
 }

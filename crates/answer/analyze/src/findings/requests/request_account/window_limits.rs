@@ -29,23 +29,16 @@ impl RequestAccounts<'_> {
         is_answer: bool,
         ns: i64,
     ) -> i64 {
-        let (bytes, again) = match is_answer {
-            true => (request.bytes.1, request.network.again_back),
-            false => (request.bytes.0, request.network.again_there),
+        let again = match is_answer {
+            true => request.network.again_back,
+            false => request.network.again_there,
         };
         let rate = self.rates.get(&(request.unit, is_answer));
-        let Some(rate) = rate.filter(|rate| !rate.is_full() && (again > 0 || rate.drops > 0))
-        else {
+        if rate.is_none_or(|rate| rate.is_full() || (again == 0 && rate.drops == 0)) {
             return 0;
-        };
-        let trip_ns = self.trip_ns(request, times);
-        let way = RemainingWay {
-            bytes,
-            trip_ns,
-            bit_s: Some(rate.bit_s),
-            begins_slowly: self.history.begins_slowly(request, is_answer),
-        };
-        (ns - (way.least_ns() - trip_ns)).max(0)
+        }
+        let way = self.unhindered_way(request, times, is_answer);
+        (ns - (way.least_ns() - way.trip_ns)).max(0)
     }
 
     /// What of a long message's time its sender's window took, and not the rate of its way.
@@ -57,31 +50,27 @@ impl RequestAccounts<'_> {
         ns: i64,
     ) -> LimitedByWindows {
         let by_losses = self.kept_small(request, times, is_answer, ns);
+        let way = self.unhindered_way(request, times, is_answer);
         LimitedByWindows {
             by_losses,
-            at_first: self.slow_start(request, times, is_answer, ns - by_losses),
+            at_first: way.slow_start_ns(ns - by_losses),
         }
     }
 
-    /// What of a long message's time is for the windows of a connection that begins.
-    fn slow_start(
+    /// The way of a message with nothing on it but distance, its connection's first windows, and the rate of the slowest link where
+    /// links were recorded.
+    pub(super) fn unhindered_way(
         &self,
         request: &TracedRequest,
         times: RequestTimes,
         is_answer: bool,
-        ns: i64,
-    ) -> i64 {
+    ) -> RemainingWay {
         let rate = self.rates.get(&(request.unit, is_answer));
-        let way = RemainingWay {
-            bytes: if is_answer {
-                request.bytes.1
-            } else {
-                request.bytes.0
-            },
+        RemainingWay {
+            bytes: request.message_bytes(is_answer),
             trip_ns: self.trip_ns(request, times),
             bit_s: rate.map(|rate| rate.bit_s),
             begins_slowly: self.history.begins_slowly(request, is_answer),
-        };
-        way.slow_start_ns(ns)
+        }
     }
 }
