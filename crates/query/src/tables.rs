@@ -32,10 +32,7 @@ impl Run {
             .find(|candidate| candidate.join("status.json").is_file());
         let Some(found) = found else {
             let hint = "the runs come first, the query is the last word; quote it";
-            return Err(Error::input(
-                format!("no run at {}", path.display()),
-                hint,
-            ));
+            return Err(Error::input(format!("no run at {}", path.display()), hint));
         };
         let absolute = fs::canonicalize(&found).unwrap_or(found);
         let name = absolute
