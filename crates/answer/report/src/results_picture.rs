@@ -1,4 +1,4 @@
-//! Figures of measurements as a picture: for each a dot at the mean, its 95 % interval, and the least and most.
+//! Figures of measurements as a picture: for each a dot at the mean, its 95 % interval, and the least and most of its runs.
 //!
 //! Rows of one metric share an axis from zero.
 
@@ -39,7 +39,7 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
             40.0,
             TextAnchor::Start,
             SOFT,
-            "dot: mean, thick: its 95 % interval, thin: least to most",
+            "dot: mean of runs, thick: its 95 % interval, thin: least to most run",
         ),
     ];
     let shown = measured.len().min(ROWS);
@@ -47,7 +47,7 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
         let most = measured
             .iter()
             .filter(|other| other.main == summary.main)
-            .filter_map(|other| Some(other.main_statistics()?.max))
+            .map(|other| RunRange::of(other).reach())
             .fold(0.0, f64::max);
         row(&mut shapes, summary, TOP + ROW * at as f32, most);
     }
@@ -65,6 +65,33 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
     })
 }
 
+/// What the runs of a measurement came to. What single calls took is no part of it: one of thousands would set the axis.
+struct RunRange {
+    least: f64,
+    most: f64,
+    interval: Option<(f64, f64)>,
+}
+
+impl RunRange {
+    fn of(summary: &Summary) -> Self {
+        let values = summary
+            .main
+            .map_or(&[][..], |metric| summary.values(metric));
+        let mean = summary.main_statistics().map_or(0.0, |s| s.mean);
+        Self {
+            least: values.iter().copied().reduce(f64::min).unwrap_or(mean),
+            most: values.iter().copied().reduce(f64::max).unwrap_or(mean),
+            interval: summary.main_statistics().and_then(|s| s.ci95),
+        }
+    }
+
+    /// The greatest value that is drawn of it.
+    fn reach(&self) -> f64 {
+        self.interval
+            .map_or(self.most, |(_, high)| high.max(self.most))
+    }
+}
+
 fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
     let (Some(metric), Some(s)) = (summary.main, summary.main_statistics()) else {
         return;
@@ -74,11 +101,22 @@ fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
         AXIS + (AXIS_END - AXIS) * share.clamp(0.0, 1.0) as f32
     };
     let middle = top + ROW / 2.0;
-    let label = shortened(&format!("{} over {}", summary.part, summary.stack));
+    let over = format!(" over {}", summary.stack);
+    let label = match summary.part.contains(&over) {
+        true => shortened(&summary.part),
+        false => shortened(&format!("{}{over}", summary.part)),
+    };
+    let range = RunRange::of(summary);
     shapes.push(text(LEFT, middle + 4.0, TextAnchor::Start, INK, &label));
     shapes.push(line(AXIS, AXIS_END, middle, RULE, 1.0));
-    shapes.push(line(across(s.min), across(s.max), middle, BAR, 1.5));
-    if let Some((low, high)) = s.ci95 {
+    shapes.push(line(
+        across(range.least),
+        across(range.most),
+        middle,
+        BAR,
+        1.5,
+    ));
+    if let Some((low, high)) = range.interval {
         shapes.push(line(across(low), across(high), middle, BAR, 6.0));
     }
     shapes.push(SceneShape::Dot {
@@ -151,6 +189,16 @@ mod tests {
         let dots = picture.shapes.iter();
         let dots = dots.filter(|shape| matches!(shape, SceneShape::Dot { .. }));
         assert_eq!(dots.count(), measured);
+        // Each metric's axis ends at what is drawn of it.
+        let ends = picture.shapes.iter().filter_map(|shape| match shape {
+            SceneShape::Line {
+                points,
+                colour: BAR,
+                ..
+            } => points.last().map(|(x, _)| *x),
+            _ => None,
+        });
+        assert!((ends.fold(0.0, f32::max) - AXIS_END).abs() < 0.1);
         for format in [
             PictureFileFormat::Svg,
             PictureFileFormat::Png,

@@ -93,9 +93,9 @@ fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     others.truncate(most);
     let more = match (left, meanings.is_empty()) {
         (0, true) => None,
-        (0, false) => Some("--notes all explains what follows !".to_owned()),
+        (0, false) => Some("--notes all explains what ! means".to_owned()),
         (left, _) => Some(format!(
-            "{left} more with --notes all, which also explains what follows !"
+            "{left} more with --notes all, which also explains what ! means"
         )),
     };
     let text = |notes: Vec<Note>| notes.into_iter().map(|note| note.text);
