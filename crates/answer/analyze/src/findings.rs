@@ -52,7 +52,7 @@ mod unaccounted;
 mod unexplained;
 
 pub use change::PlanChange;
-pub use finding::{Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
+pub use finding::{Advice, CauseTimeShare, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use ranking::{count_time_once, rank};

@@ -482,7 +482,7 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
             let is_unsure = found.first().is_some_and(|first| first.confidence < 0.8);
             let is_right = one.kinds.contains(&kind)
                 || is_unsure && unknown.any(|(_, kinds)| kinds.contains(&kind));
-            let takes = found.first().and_then(|first| first.takes);
+            let takes = found.first().and_then(|first| first.takes.clone());
             let is_amount_right = match (one.takes_ms, takes) {
                 (Some((least, most)), Some(takes)) if one.kinds.contains(&kind) => {
                     (least..=most).contains(&(takes.total_s * 1e3))

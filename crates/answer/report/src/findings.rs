@@ -16,13 +16,13 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
         if at > 0 {
             lines.push(String::new());
         }
-        let sure = format!("{:.0} %", 100.0 * finding.confidence);
         lines.extend(indented(
             &format!("{}. ", at + 1),
             &format!(
-                "{} ({}; {sure} sure{})",
+                "{} ({}; {}{})",
                 finding.sentence,
                 finding.kind,
+                confidence(finding),
                 saves(finding)
             ),
         ));
@@ -31,18 +31,26 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
             .filter(|_| several)
             .and_then(|index| plan.measurements.get(index))
         {
-            lines.extend(indented("   of  ", &measurement.text));
+            lines.extend(indented("   of:   ", &measurement.text));
+        }
+        if let Some(takes) = &finding.takes {
+            lines.extend(indented("   gain: ", &takes.gain()));
         }
         finding
             .evidence
             .iter()
-            .for_each(|evidence| lines.extend(indented("   see ", &seen(evidence))));
+            .for_each(|evidence| lines.extend(indented("   seen: ", &seen(evidence))));
         finding
             .tries
             .iter()
-            .for_each(|attempt| lines.extend(indented("   try ", &attempt.text())));
+            .for_each(|attempt| lines.extend(indented("   try:  ", &attempt.text())));
     }
     lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// How certain it is, in words.
+fn confidence(finding: &Finding) -> String {
+    format!("confidence {:.0} %", 100.0 * finding.confidence)
 }
 
 /// What the best change against it saves, where that was simulated: a queue of another length leaves some of its drops.
@@ -98,12 +106,13 @@ fn indented(mark: &str, text: &str) -> Vec<String> {
 #[must_use]
 pub fn first_finding(plan: &Plan, findings: &[Finding]) -> Option<String> {
     let first = findings.first().filter(|first| !first.is_healthy())?;
-    let sure = format!("{:.0} %", 100.0 * first.confidence);
     let row = first.measurement.filter(|_| plan.measurements.len() > 1);
     let row = row.map_or_else(String::new, |index| format!("row {}: ", index + 1));
     Some(format!(
-        "{row}{}: {} ({sure} sure); `stackline diagnose` shows why",
-        first.kind, first.sentence
+        "{row}{}: {} ({}); `stackline diagnose` shows why",
+        first.kind,
+        first.sentence,
+        confidence(first)
     ))
 }
 
@@ -192,12 +201,12 @@ mod tests {
     #[test]
     fn text_says_what_why_and_what_to_try() {
         let expected = "\
-1. the queue before x>b drops packets (queue_drop; 95 % sure)
-   see x>b: 14 queue full [its events span 2.00 ms; event 12 of x and others]
-   try a queue of 64 KiB
+1. the queue before x>b drops packets (queue_drop; confidence 95 %)
+   seen: x>b: 14 queue full [its events span 2.00 ms; event 12 of x and others]
+   try:  a queue of 64 KiB
 ";
         assert_eq!(findings(&plan(), &[finding()]), expected);
-        let note = "queue_drop: the queue before x>b drops packets (95 % sure); `stackline diagnose` shows why";
+        let note = "queue_drop: the queue before x>b drops packets (confidence 95 %); `stackline diagnose` shows why";
         assert_eq!(first_finding(&plan(), &[finding()]).unwrap(), note);
     }
 

@@ -40,7 +40,7 @@ pub struct Finding {
 }
 
 /// What a cause takes of the time of requests that were traced.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseTimeShare {
     /// How many requests have nearly all of it, at the place that is named.
     pub requests: u64,
@@ -54,6 +54,24 @@ pub struct CauseTimeShare {
     pub of_s: f64,
     /// What these would take without it, under the limits that remain, s.
     pub without_s: f64,
+    /// Which limit remains then, in words; empty where none is met.
+    pub limited_by: String,
+}
+
+impl CauseTimeShare {
+    /// What all requests would take without the cause, in words.
+    #[must_use]
+    pub fn gain(&self) -> String {
+        let limit = match self.limited_by.as_str() {
+            "" => String::new(),
+            limit => format!("; {limit}"),
+        };
+        format!(
+            "without it all requests together would take {} instead of {}{limit}",
+            units::format_time(self.without_s),
+            units::format_time(self.of_s)
+        )
+    }
 }
 
 /// What would make it better.

@@ -601,7 +601,7 @@ fn finding(
         })
     });
     json!({
-        "kind": finding.kind, "sentence": finding.sentence, "confidence": finding.confidence, "share": finding.share,
+        "kind": finding.kind, "sentence": finding.sentence, "confidence": finding.confidence, "share": finding.share, "gain": finding.takes.as_ref().map(stackline_analyze::findings::CauseTimeShare::gain),
         "tries": finding.tries.iter().map(Advice::text).collect::<Vec<_>>(), "measurement": finding.measurement, "evidence": evidence.collect::<Vec<_>>(),
     })
 }

@@ -13,6 +13,8 @@ use alloc::format;
 
 const ITEM: &str = "expected a specification, `factor`, `host`, `network`, `procedure` or `seed`";
 const HOST: &str = "expected the name of a host";
+/// What belongs to a network.
+const OF_NETWORKS: &[&str] = &["imp", "link", "router", "switch"];
 const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files", "share"];
 
 impl Parser<'_, '_> {
@@ -86,6 +88,13 @@ impl Parser<'_, '_> {
                 "expected a number before this",
             )
             .hint(format!("write `10 {}`", self.written(beginning)))
+        } else if self.is_word(0, OF_NETWORKS) && self.ahead(1) == TokenKind::Name {
+            Diagnostic::error(
+                self.span(),
+                format!("a {found} stands in a network", found = self.text(0)),
+                ITEM,
+            )
+            .hint("as in `network lan { host a, b; link a - b 1 Gbit/s 1 ms; }` and `10 from a to b rr 32*100 across lan;`")
         } else {
             let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), ITEM);
             match self.kind() {

@@ -419,10 +419,17 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    /// Goes on behind the terminator, or at an item.
+    /// Goes on behind the terminator or what stands in braces, or at an item.
     pub(crate) fn skip_specification(&mut self) {
+        let mut depth = 0_usize;
         while self.kind() != TokenKind::End && !self.begins_item() {
-            let terminator = self.is_terminator(0) || self.kind() == TokenKind::CloseBrace;
+            match self.kind() {
+                TokenKind::OpenBrace => depth += 1,
+                TokenKind::CloseBrace => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let closed = self.kind() == TokenKind::CloseBrace;
+            let terminator = depth == 0 && (closed || self.is_terminator(0));
             self.take(TokenRole::Plain);
             if terminator {
                 break;

@@ -159,6 +159,8 @@ impl Parser<'_, '_> {
         }
         let failed = if begins {
             self.no_colon(&specification.composer_at)
+        } else if self.kind() == TokenKind::OpenBrace {
+            self.parts_in_braces(&specification.composer_at)
         } else {
             self.unexpected("expected `:` and the parts", spelling::CLAUSES)
         };
@@ -189,6 +191,23 @@ impl Parser<'_, '_> {
             words.join(" ")
         );
         self.fail(Diagnostic::error(self.span(), message, "expected `:` and the parts").hint(hint))
+    }
+
+    /// Parts between braces, as other languages group them.
+    fn parts_in_braces(&mut self, composer: &Range<usize>) -> ParseFailed {
+        let diagnostic = Diagnostic::error(
+            self.span(),
+            "parts do not stand in braces",
+            "expected `:` and the parts",
+        );
+        let before = if composer.is_empty() {
+            "`parallel: A | B;`"
+        } else {
+            "`: A | B;`"
+        };
+        self.fail(diagnostic.hint(format!(
+            "write {before}, with `|` between parts, or two specifications to run them one after the other"
+        )))
     }
 
     /// The composer that stands here and how many tokens it takes.

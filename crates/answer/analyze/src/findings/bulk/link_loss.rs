@@ -94,7 +94,7 @@ fn among_imps(
         units::format_time(line.seconds),
         percent(finding.share),
         if network.links.len() > 2 {
-            "; messages went another way, or waited"
+            "; messages took another path, or waited"
         } else {
             ""
         }

@@ -84,7 +84,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
 fn attempt(finding: Finding, outage: &LinkOutage) -> Finding {
     finding.attempt_by(
         format!(
-            "a link {} that stays up, or a second way beside it",
+            "a link {} that stays up, or a second path beside it",
             outage.place
         ),
         PlanChange::NoOutage(outage.ends.clone()),

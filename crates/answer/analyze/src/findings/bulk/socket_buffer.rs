@@ -42,7 +42,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         format!(" of {}", units::format_size(bytes))
     });
     let sentence = format!(
-        "messages are longer than the send buffer{size} on {host}: it is full and all of it on its way {}",
+        "messages are longer than the send buffer{size} on {host}: it is full, and all of it is in flight {}",
         part.of_its_time(own)
     );
     let figure = format!(
@@ -97,7 +97,7 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         (None, None) => String::new(),
     };
     let sentence = format!(
-        "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
+        "the send buffer{size} on {host} is full, and all of it is in flight {}{lets}",
         part.of_its_time(waits)
     );
     let blocked = context.measurement.rows("TCP_RCVQ_FULL");

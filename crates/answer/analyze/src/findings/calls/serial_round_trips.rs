@@ -63,7 +63,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         )
     };
     let sentence = format!(
-        "{each} {what} go one after the other and each waits a round trip of {}: {}; {but}",
+        "{each} {what} are made one after another, and each waits a round trip of {}: {}; {but}",
         units::format_time(trip),
         part.of_its_time(own),
     );

@@ -11,7 +11,7 @@ use stackline_events::catalogue::is_work;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "stage_limited",
-    meaning: "of units that events follow over hosts: a stretch of their way inside hosts (a disk, a processor, a service) is as busy as it gets while units wait for it, and nothing waits behind it",
+    meaning: "of units that events follow over hosts: a stage of their path inside hosts (a disk, a processor, a service) is as busy as it gets while units wait for it, and nothing waits behind it",
     find: &[Find::Run(find)],
 };
 
@@ -78,7 +78,7 @@ fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding>
     let most = serves.max_by_key(|stretch| stretch.busy_ns)?;
     let share = server.share(most.busy_ns);
     let sentence = format!(
-        "{} has units all the time, and no stretch of their way limits by itself; the most of it, {}, is {}",
+        "{} has units all the time, and no stage of their path limits by itself; the most of it, {}, is {}",
         server.host,
         percent(share),
         stretch_name(log, most.from, most.to)

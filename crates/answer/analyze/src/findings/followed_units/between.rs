@@ -134,5 +134,5 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         );
     }
     let finding = finding.attempt("whatever holds back what could be sent: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), small messages that leave at once (`nodelay` of tcp)");
-    Some(finding.attempt("a shorter way, or fewer units asked for at once"))
+    Some(finding.attempt("a shorter path, or fewer units requested at once"))
 }

@@ -101,17 +101,17 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     };
     let works = session.busiest().map_or(0.0, |one| one.busy);
     let sentence = format!(
-        "units wait for the way there and back, or for a timer: they are on their way all the time, while no processor works more than {} and no link is used more than {}",
+        "units wait for round trips or a timer: some are in flight all the time, while no processor works more than {} and no link is used more than {}",
         percent(works),
         percent(session.used())
     );
     let mut finding = kind.of_run(1.0 - works.max(session.used()), SURE, sentence);
     finding.evidence.extend(session.evidence(log));
     let finding = finding.attempt(
-        "more on its way at once: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), calls that do not wait for one another (`agent` for `messages`)",
+        "more in flight at once: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), calls that do not wait for one another (`agent` for `messages`)",
     );
     let finding = finding.attempt(
         "what leaves at once: `nodelay` of tcp, no `polls`, more requests in each message",
     );
-    Some(finding.attempt("a shorter way: a nearer host"))
+    Some(finding.attempt("a shorter path: a nearer host"))
 }

@@ -170,7 +170,7 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
     });
     let more = if needs > port.holds_bytes.unwrap_or(u64::MAX) {
         format!(
-            "a queue of {} before {}: what its connections have on their way at once",
+            "a queue of {} before {}: what its connections have in flight at once",
             units::format_size(needs),
             port.name
         )
@@ -311,7 +311,7 @@ fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
         .attempt("let the application read in a thread of its own, or do less between its reads");
     Some(
         finding
-            .attempt("larger buffers where the way is long (`--receive-buffer`, `--send-buffer`)"),
+            .attempt("larger buffers where the path is long (`--receive-buffer`, `--send-buffer`)"),
     )
 }
 
@@ -324,7 +324,7 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         .as_ref()
         .filter(|seen| seen.window >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
-        "the receiver's window holds servers back {} of the time, though what comes is read: at most {} are on their way in a round trip of {}",
+        "the receiver's window holds servers back {} of the time, though what comes is read: at most {} are in flight in a round trip of {}",
         percent(seen.window),
         units::format_size(seen.in_flight_bytes),
         trip(seen)
@@ -344,7 +344,7 @@ pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .as_ref()
         .filter(|seen| seen.send_buffer >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
-        "the servers' send buffers hold them back {} of the time: at most {} are on their way in a round trip of {}",
+        "the servers' send buffers hold them back {} of the time: at most {} are in flight in a round trip of {}",
         percent(seen.send_buffer),
         units::format_size(seen.in_flight_bytes),
         trip(seen)
@@ -373,7 +373,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let waits = session.is_waited_for(log);
     let (what, sure) = if waits {
         (
-            "what limits is not seen: units are on their way all the time",
+            "what limits is not seen: units are in flight all the time",
             0.5,
         )
     } else {

@@ -186,13 +186,13 @@ impl<'s> SerialTurns<'s> {
     /// What is not spent there, in words.
     fn rest(&self) -> String {
         let (who, long, [one, other]) = match self.waits() {
-            None => return "is the way there and back, or a wait for a timer".to_owned(),
+            None => return "is round trips, or a wait for a timer".to_owned(),
             Some(TurnWait::Requests) => ("requests wait", self.there_s, ["there", "back"]),
             Some(TurnWait::Answers) => ("answers wait", self.back_s, ["back", "there"]),
         };
         let short = self.there_s + self.back_s - long;
         format!(
-            "is the way {one}, {}, and the way {other}, {}: no distance does that, so {who} for a timer, or for whoever looks for them",
+            "is transit {one}, {}, and transit {other}, {}: no distance does that, so {who} for a timer, or for whoever looks for them",
             units::format_time(long),
             units::format_time(short)
         )
@@ -215,7 +215,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let session = log.session()?;
     let turns = SerialTurns::of(log, session)?;
     let sentence = format!(
-        "{} units go one after the other, each when the one before has come: {} {}",
+        "{} units are sent one after another, each when the previous one has arrived: {} {}",
         turns.units,
         turns.share(),
         turns.rest()
@@ -238,7 +238,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
         None => finding,
     };
     let finding = finding.attempt(
-        "several on their way at once: ask for the next before the last has come (a display's level `pipelined`), or for many together (`batched`)",
+        "several in flight at once: ask for the next before the last has come (a display's level `pipelined`), or for many together (`batched`)",
     );
     let link = session.fullest().filter(|port| port.busy >= PART);
     let finding = match link {
@@ -252,7 +252,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     Some(match turns.waits() {
         Some(_) => finding,
         None => {
-            finding.attempt("a shorter way: a nearer host, fewer programs between, acknowledgements that leave at once")
+            finding.attempt("a shorter path: a nearer host, fewer programs between, acknowledgements that leave at once")
         }
     })
 }

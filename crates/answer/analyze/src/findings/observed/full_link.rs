@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_full_link",
-    meaning: "of transfers that were traced: the slowest link of their way was full while they crossed it",
+    meaning: "of transfers that were traced: the slowest link of their path was full while they crossed it",
     find: &[Find::Run(find)],
 };
 
@@ -44,6 +44,6 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     Some(
         found
             .because(slowest.evidence(log))
-            .attempt("send less (compress, ask for parts), or use a faster way"),
+            .attempt("send less (compress, ask for parts), or use a faster path"),
     )
 }

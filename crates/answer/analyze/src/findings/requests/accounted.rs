@@ -136,7 +136,7 @@ fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
         Cause::Loss => ("wait for retransmission", "protocol"),
         Cause::Window => ("no room at the receiver", "protocol"),
         Cause::SlowStart => ("slow start", "protocol"),
-        Cause::Rate => ("rate of the way", "network"),
+        Cause::Rate => ("rate of the path", "network"),
         Cause::Queue => ("queues", "queue"),
         Cause::Distance | Cause::FurtherTrips => ("distance", "network"),
         Cause::Queued => ("unread behind others", "socket"),

@@ -34,7 +34,7 @@ macro_rules! kinds {
 kinds! {
     UNANSWERED "unanswered_requests" "of requests that were traced: nothing answered them until the client gave up" set_up unanswered
     FAILED "failed_requests" "of requests that were traced: their answers say that they failed, as 4xx and 5xx of HTTP do" failures failed
-    ENDED "server_ends_connection" "of requests that were traced: the server closed or reset their connection instead of an answer" failures ended
+    ENDED "server_ends_connection" "of requests that were traced: the server closed or reset their connection instead of answering" failures ended
     BACKS_OFF "client_backs_off" "of requests that were traced: the client waits between an attempt that failed and the next" set_up backs_off
     SLOW_LOOKUP "slow_lookup" "of requests that were traced: the server's address is asked for, and the answer is late" set_up slow_lookup
     LOST_CONNECT "lost_connect" "of requests that were traced: the first packet of a connection was lost and sent again" set_up lost_connect
@@ -43,7 +43,7 @@ kinds! {
     REQUEST_LOSS "request_loss" "of requests that were traced: packets of them were lost and sent again" transit_causes request_loss
     REQUEST_WINDOW "request_window" "of requests that were traced: the receiver of a message had no room for more of it" transit_causes request_window
     REQUEST_SLOW_START "request_slow_start" "of requests that were traced: long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
-    REQUEST_RATE "request_rate" "of requests that were traced: long messages take as long as the way's rate lets them" transit_causes request_rate
+    REQUEST_RATE "request_rate" "of requests that were traced: long messages take as long as the path's rate lets them" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "of requests that were traced: short messages take longer than the quickest of them" transit_causes request_queue
     ONE_AT_A_TIME "server_one_at_a_time" "of requests that were traced: they wait unread while the server works on others" server_causes one_at_a_time
     SERVER_AWAY "server_away" "of requests that were traced: they wait unread though the server works on nothing" server_causes server_away
@@ -58,7 +58,7 @@ kinds! {
     SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" server_causes server_takes
     RESPONDER_TAKES "responder_takes" "of requests that were traced: who answers what a broker hands on takes the time" broker_causes responder_takes
     BEHIND_SLOW "request_behind_slow" "of requests that were traced: they wait for the answer to a slow one before them on the same connection" order_causes behind_slow
-    CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the midst of a request although nothing hinders it" client_causes client_pauses
+    CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the middle of a request although nothing holds it back" client_causes client_pauses
     CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
     ROUND_TRIPS "request_round_trips" "of requests that were traced: one goes there and back several times, as where a driver prepares, describes and executes a statement one after the other" transit_causes round_trips
     CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" client_causes client_late
@@ -77,20 +77,20 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let share = costs.way_share();
     let each = costs.total_ns as f64 / to_f64(costs.roots.max(1));
     let of_way = if share >= LEAST {
-        format!(", of which {} is their way", percent(share))
+        format!(", of which {} is the network", percent(share))
     } else {
         String::new()
     };
     let looked = costs.of_cause(RequestCause::Observer) as f64 / costs.total_ns.max(1) as f64;
     let of_way = match looked >= LEAST {
         true => format!(
-            "{of_way}; for {} they waited for cores that whoever looks had",
+            "{of_way}; for {} they waited for cores that the trace itself used",
             percent(looked)
         ),
         false => of_way,
     };
     let sentence = format!(
-        "nothing that could be changed holds {} up: {} each{of_way}",
+        "nothing limits {}: {} each{of_way}",
         counted(costs.roots, "request"),
         format_ns(each)
     );

@@ -36,7 +36,7 @@ pub struct NamedRequests {
     pub p99_ns: Option<u64>,
     /// What all of them took, ns.
     pub total_ns: u64,
-    /// Who took most of it: a program and its host, or the way.
+    /// Who took most of it: a program and its host, or the network.
     pub most_of_it: String,
     /// Which share of it that is.
     pub share: f64,
@@ -210,7 +210,7 @@ mod tests {
             times_ns: (1..=100).rev().collect(),
             ..NamedRequests::default()
         };
-        let takers = BTreeMap::from([("web".to_owned(), 30), ("the way".to_owned(), 10)]);
+        let takers = BTreeMap::from([("web".to_owned(), 30), ("network".to_owned(), 10)]);
         let named = finished(named, &takers);
         assert_eq!((named.p50_ns, named.p99_ns), (Some(50), Some(99)));
         assert_eq!((named.most_of_it.as_str(), named.share), ("web", 0.75));

@@ -412,7 +412,7 @@ impl Slowest {
         self.full
     }
 
-    /// `the slowest link of their way, a>b (10 Mbit/s), was 97 % full while they crossed it`.
+    /// `the slowest link of their path, a>b (10 Mbit/s), was 97 % full while they crossed it`.
     pub(crate) fn words(&self) -> String {
         let whose = if self.others >= 0.05 {
             format!(", {} of that with what is not theirs", percent(self.others))
@@ -420,7 +420,7 @@ impl Slowest {
             String::new()
         };
         format!(
-            "the slowest link of their way, {} ({}), was {} full while they crossed it{whose}",
+            "the slowest link of their path, {} ({}), was {} full while they crossed it{whose}",
             self.port,
             units::format_rate(self.bit_s),
             percent(self.full)

@@ -78,7 +78,7 @@ impl RequestPart<'_> {
         })
     }
 
-    /// Who takes it: a program and its host, the way, losses on it, or the set-up.
+    /// Who takes it: a program and its host, the network, losses on it, or the set-up.
     pub(crate) fn taker(&self) -> String {
         match self.cause {
             RequestCause::Lookup | RequestCause::Handshake => "set-up".to_owned(),
@@ -86,7 +86,7 @@ impl RequestPart<'_> {
             | RequestCause::SlowStart
             | RequestCause::Rate
             | RequestCause::Queue
-            | RequestCause::Distance => "the way".to_owned(),
+            | RequestCause::Distance => "network".to_owned(),
             RequestCause::ConnectLost | RequestCause::Loss => "losses".to_owned(),
             RequestCause::GivenUp | RequestCause::Ended => server_name(self.request),
             RequestCause::Responder => self.place.trim_end_matches(',').to_owned(),

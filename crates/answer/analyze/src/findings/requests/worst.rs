@@ -2,7 +2,7 @@
 //! it. It knows no kind.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{CauseTimeShare, Evidence, Finding, LEAST, percent};
+use crate::findings::finding::{CauseTimeShare, Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::costs::{
@@ -50,6 +50,11 @@ impl Worst<'_> {
         self.cost.of_most().1
     }
 
+    /// Between whom, in words: `from app to db`.
+    pub(crate) fn between(&self) -> String {
+        place_in_words(self.place)
+    }
+
     /// What it takes in words: `12 % of the time, 3.40 ms each`.
     pub(crate) fn time_in_words(&self) -> String {
         let few = self
@@ -90,6 +95,7 @@ impl Worst<'_> {
             each_s: self.each() / 1e9,
             of_s: self.costs.total_ns as f64 / 1e9,
             without_s: self.without_ns() / 1e9,
+            limited_by: self.remaining_limit_in_words(),
         }
     }
 
@@ -98,23 +104,18 @@ impl Worst<'_> {
         (self.costs.total_ns - self.removable_ns).max(0) as f64
     }
 
-    /// The same in words, with what limits then.
-    fn without_in_words(&self) -> String {
-        let limit = match self.cost.remaining_limit() {
-            Some(RemainingLimit::Link(link)) => format!("; then {link} limits"),
+    /// What limits them then.
+    fn remaining_limit_in_words(&self) -> String {
+        match self.cost.remaining_limit() {
+            Some(RemainingLimit::Link(link)) => format!("then {link} limits"),
             Some(RemainingLimit::Windows) => {
-                "; then distance limits, and the first windows of connections".to_owned()
+                "then distance limits, and the first windows of connections".to_owned()
             }
             Some(RemainingLimit::Unknown) => {
-                " at best; how much their way carries is not known".to_owned()
+                "at best: the capacity of the path is not known".to_owned()
             }
             None => String::new(),
-        };
-        format!(
-            "without it the requests would take {} instead of {}, all times added up{limit}",
-            format_ns(self.without_ns()),
-            format_ns(self.costs.total_ns as f64)
-        )
+        }
     }
 
     fn calls(&self) -> u64 {
@@ -228,18 +229,21 @@ pub(crate) fn report_request_cause(
         0.9
     };
     let those = log.evidence(worst.of_all(), &rows);
-    let (from_ns, to_ns) = (those.from_ns, those.to_ns);
     let found = kind.of_run(worst.share.min(1.0), confidence * doubt, sentence);
     let found = Finding {
         takes: Some(worst.takes()),
         ..found
     };
-    found.because(those).because(Evidence {
-        what: worst.without_in_words(),
-        from_ns,
-        to_ns,
-        ..Evidence::default()
-    })
+    found.because(those)
+}
+
+/// A client and a server in words, or what else a place is.
+pub(crate) fn place_in_words(place: &str) -> String {
+    match place.split_once(" > ") {
+        Some((client, server)) if client == server => format!("within {client}"),
+        Some((client, server)) => format!("from {client} to {server}"),
+        None => place.to_owned(),
+    }
 }
 
 pub(crate) fn format_client_server(request: &TracedRequest) -> String {

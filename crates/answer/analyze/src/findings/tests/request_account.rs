@@ -95,8 +95,8 @@ impl Download {
     fn without(&self, kind: &str) -> (f64, String) {
         let found = self.found();
         assert_eq!(found[0].kind, kind, "{found:?}");
-        let takes = found[0].takes.unwrap();
-        (takes.without_s * 1e3, found[0].evidence[1].what.clone())
+        let takes = found[0].takes.clone().unwrap();
+        (takes.without_s * 1e3, takes.limited_by)
     }
 }
 
@@ -132,7 +132,7 @@ fn a_window_that_is_removed_leaves_the_link() {
     let (ms, words) = windowed(None, false).without("request_window");
     assert!((ms - 22.0).abs() < 2.0, "{ms}");
     assert!(
-        words.ends_with(" at best; how much their way carries is not known"),
+        words.ends_with("at best: the capacity of the path is not known"),
         "{words}"
     );
 }
@@ -150,16 +150,16 @@ fn windows_of_a_new_connection_are_slow_start() {
     let (ms, words) = download(None, true).without("request_slow_start");
     assert!((ms - 72.0).abs() < 2.0, "{ms}");
     assert!(
-        words.ends_with("how much their way carries is not known"),
+        words.ends_with("the capacity of the path is not known"),
         "{words}"
     );
     let found = download(None, true).found();
-    let takes = found[0].takes.unwrap();
+    let takes = found[0].takes.clone().unwrap();
     assert!((takes.total_s - 0.1).abs() < 0.002, "{takes:?}");
     // Of a link that is known to be fast, six windows.
     let found = download(Some(100_000), true).found();
     assert_eq!(found[0].kind, "request_slow_start", "{found:?}");
-    let takes = found[0].takes.unwrap();
+    let takes = found[0].takes.clone().unwrap();
     assert!((takes.total_s - 0.12).abs() < 0.002, "{takes:?}");
     // The window of a connection that was there before is open.
     let found = download(None, false).found();
@@ -181,7 +181,7 @@ fn what_losses_keep_small_is_their_time() {
     };
     let found = lossy(5, "0; 0; 5; 200000000").found();
     assert_eq!(found[0].kind, "request_loss", "{found:?}");
-    let takes = found[0].takes.unwrap();
+    let takes = found[0].takes.clone().unwrap();
     assert!((takes.total_s - 1.92).abs() < 0.01, "{takes:?}");
     assert!((takes.without_s - 0.102).abs() < 0.005, "{takes:?}");
     assert!(!found.iter().any(|one| one.sentence.contains("holds back")));
@@ -216,7 +216,7 @@ fn a_full_link_that_drops_is_the_limit_and_not_its_losses() {
     };
     let found = full.found();
     assert_eq!(found[0].kind, "request_rate", "{found:?}");
-    let takes = found[0].takes.unwrap();
+    let takes = found[0].takes.clone().unwrap();
     assert!(takes.total_s > 0.35, "{takes:?}");
 }
 
@@ -232,6 +232,6 @@ fn of_a_row_of_requests_one_round_trip_remains() {
     }
     let found = given.found();
     assert_eq!(found[0].kind, "chatty_requests", "{found:?}");
-    let takes = found[0].takes.unwrap();
+    let takes = found[0].takes.clone().unwrap();
     assert!((takes.without_s - 0.04).abs() < 1e-6, "{takes:?}");
 }

@@ -283,7 +283,7 @@ fn long_messages_are_told_the_slowest_link_and_how_full_it_was() {
         }
         traced.sentence("request_rate")
     };
-    let slowest = "; the slowest link of their way, x>client (100 Mbit/s), was";
+    let slowest = "; the slowest link of their path, x>client (100 Mbit/s), was";
     assert!(
         long("100000000", false).ends_with(&format!("{slowest} 80 % full while they crossed it"))
     );

@@ -46,7 +46,7 @@ fn findings_table_and_lifelines_have_one_account() {
         assert!((whole_s - takes.of_s).abs() < 1e-6, "{kind}");
         // And the table gives most to whom the lifelines give it, but where it names no single one.
         let named = &find_named_requests(&given.input())[0];
-        let is_named = ["the way", "losses", "set-up"].contains(&named.most_of_it.as_str());
+        let is_named = ["network", "losses", "set-up"].contains(&named.most_of_it.as_str());
         assert!(
             is_named || most.cause.place == named.most_of_it,
             "{kind}: {most:?} {named:?}"

@@ -230,7 +230,7 @@ fn of_healthy_requests_nothing_is_alleged() {
         ["healthy"]
     );
     assert!(
-        found[0].sentence.contains("100 % is their way"),
+        found[0].sentence.contains("100 % is the network"),
         "{}",
         found[0].sentence
     );
@@ -368,7 +368,7 @@ fn requests_that_are_given_up_are_waits() {
     assert!(
         found[0]
             .sentence
-            .contains("after 500 ms each, and asks again 2 times"),
+            .contains("after 500 ms each, and retries 2 times"),
         "{}",
         found[0].sentence
     );
@@ -433,9 +433,10 @@ fn costs_add_up_and_say_what_would_be_left() {
     }));
     assert!((found[0].share - 0.75).abs() < 1e-9, "{found:?}");
     assert!(
-        found[0].evidence[1]
-            .what
-            .contains("100 ms instead of 400 ms"),
+        found[0]
+            .takes
+            .as_ref()
+            .is_some_and(|takes| takes.gain().contains("100 ms instead of 400 ms")),
         "{found:?}"
     );
 }
@@ -639,9 +640,9 @@ fn a_broker_is_not_blamed_for_who_answers() {
     let found = found(&ten(&one));
     assert_eq!(found[0].kind, "responder_takes");
     assert!(
-        found[0].sentence.starts_with(
-            "whoever answers through httpd on b takes its time to answer PUB orders.get"
-        ),
+        found[0]
+            .sentence
+            .starts_with("whoever answers through httpd on b is slow to answer PUB orders.get"),
         "{}",
         found[0].sentence
     );

@@ -215,20 +215,21 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     let (kind, sentence) = first(&drawn(None, 7));
     assert_eq!(kind, "serial_round_trips", "{sentence}");
     assert!(
-        sentence.starts_with("200 units go one after the other") && sentence.contains("10.0 ms"),
+        sentence.starts_with("200 units are sent one after another")
+            && sentence.contains("10.0 ms"),
         "{sentence}"
     );
     assert!(sentence.contains("20 % is at host"), "{sentence}");
     // A way of 7 ms beside one of 1 ms is not a distance; one of 2 ms may be.
     assert!(
         sentence
-            .contains("the rest is the way back, 7.00 ms, and the way there, 1.00 ms: no distance"),
+            .contains("the rest is transit back, 7.00 ms, and transit there, 1.00 ms: no distance"),
         "{sentence}"
     );
     assert!(
         first(&drawn(None, 2))
             .1
-            .ends_with("the rest is the way there and back, or a wait for a timer")
+            .ends_with("the rest is round trips, or a wait for a timer")
     );
     // One every 20 ms takes as long, and nobody waits for it.
     let (kind, sentence) = first(&drawn(Some(20), 7));

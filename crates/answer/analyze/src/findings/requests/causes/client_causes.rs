@@ -23,18 +23,18 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let silent: i64 = worst.costs.requests.iter().map(silent).sum();
     let (why, confidence) = match silent * 2 > worst.cost.ns {
         true => (
-            ", or the end of what it sent was lost before it came here; which of both is not known from the server",
+            ", or the end of what it sent was lost before it came here; the server's side alone does not show which",
             0.6,
         ),
-        false => (", though nothing hinders it", 0.9),
+        false => (", although nothing holds it back", 0.9),
     };
     let sentence = format!(
-        "{} sends nothing in the midst of its requests{why}: {}",
+        "{} pauses in the middle of its requests{why}: {}",
         worst.place,
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, confidence, sentence);
-    Some(found.attempt("see what the client does between its writes: it computes, sleeps, reads a file, or waits for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
+    Some(found.attempt("check what the client does between its writes: it computes, sleeps, reads a file, or waits for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
 }
 
 pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -45,5 +45,5 @@ pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
-    Some(found.attempt("see what the client does meanwhile; read in a thread of its own"))
+    Some(found.attempt("check what the client does meanwhile; read in a thread of its own"))
 }

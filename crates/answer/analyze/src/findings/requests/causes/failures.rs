@@ -8,7 +8,7 @@ use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::failed_status::status_in_words;
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{REFUSED, SERVER_RESET, SILENT, TracedRequest};
-use crate::findings::requests::worst::format_client_server;
+use crate::findings::requests::worst::{format_client_server, place_in_words};
 use crate::statistics::to_f64;
 use stackline_events::unit_ids;
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ fn worst_place(failed: &[&TracedRequest]) -> String {
         *counts.entry(format_client_server(request)).or_default() += 1;
     }
     let worst = counts.into_iter().max_by_key(|(_, count)| *count);
-    worst.map_or_else(String::new, |(place, _)| place)
+    worst.map_or_else(String::new, |(place, _)| place_in_words(&place))
 }
 
 /// Requests whose answers say that they failed.
@@ -105,9 +105,9 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     let is_of_client = failed.iter().all(|request| request.status.starts_with('4'));
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(found.attempt(if is_of_client {
-        "see what the client asks for: names, permissions, limits of its rate"
+        "check what the client asks for: names, permissions, rate limits"
     } else {
-        "see what the server logs for them"
+        "check what the server logs for them"
     }))
 }
 
@@ -141,10 +141,10 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(if was_idle {
         found
-            .attempt("let the client give up idle connections before the server does (keep-alive time-outs)")
-            .attempt("ask again on a new connection what may be asked twice")
+            .attempt("let the client close idle connections before the server does (keep-alive time-outs)")
+            .attempt("retry on a new connection what may safely be repeated")
     } else {
-        found.attempt("see why the server ends connections: what it logs, whether it crashes or is started anew, its limits")
+        found.attempt("find out why the server ends connections: what it logs, whether it crashes or restarts, its limits")
     })
 }
 
@@ -170,20 +170,20 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         worst_place(&refused)
     );
     let found = report_failures(kind, log, &refused, all, sentence);
-    Some(found.attempt("see whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it"))
+    Some(found.attempt("check whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it"))
 }
 
 /// Requests of whose answers only a part came, however little time that took.
 pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::is_cut_off)?;
     let sentence = format!(
-        "{} of {} {} failed: their connection ended in the midst of the answer",
+        "{} of {} {} failed: their connection ended in the middle of the answer",
         failed.len(),
         counted(all, "request"),
         worst_place(&failed)
     );
     let found = report_failures(kind, log, &failed, all, sentence);
-    Some(found.attempt("see which side ends it: the server that crashes or says more bytes than it sends, or the client's time-out"))
+    Some(found.attempt("find out which side ends it: the server that crashes or announces more bytes than it sends, or the client's time-out"))
 }
 
 /// Connections whose first packets nobody answered, however often they were sent.
@@ -203,13 +203,13 @@ pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
         .map(|request| request.network.connect_again)
         .sum();
     let sentence = format!(
-        "nothing answers {} {}: their first packets were sent again {again} times",
+        "nothing answers {} {}: their first packets were retransmitted {again} times",
         counted(silent.len() as u64, "connection"),
         worst_place(&silent)
     );
     let found = report_failures(kind, log, &silent, all, sentence);
     Some(found.attempt(
-        "see whether the address is right and the host is up, and whether a firewall drops what goes to that port",
+        "check whether the address is right and the host is up, and whether a firewall drops what goes to that port",
     ))
 }
 

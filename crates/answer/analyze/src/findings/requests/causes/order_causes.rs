@@ -6,7 +6,7 @@ use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::in_order::{self, RequestWait};
-use crate::findings::requests::worst::{SERVER_LEAST, format_client_server};
+use crate::findings::requests::worst::{SERVER_LEAST, format_client_server, place_in_words};
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,9 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }
     let slow = if name.is_empty() { "a slow one" } else { &name };
     let sentence = format!(
-        "{} {place} wait behind {slow} on the same connection, {} each: answers come in the order of requests ({} of the time)",
+        "{} {} wait behind {slow} on the same connection, {} each: answers come in the order of requests ({} of the time)",
         counted(waits.len() as u64, "request"),
+        place_in_words(&place),
         format_ns(sum(&waits) as f64 / to_f64(waits.len() as u64)),
         percent(share)
     );
@@ -60,6 +61,6 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     Some(
         kind.of_run(share, 0.75, sentence)
             .because(log.evidence(what, &rows))
-            .attempt("ask for what takes long on a connection of its own, or let several connections share the requests"),
+            .attempt("send slow requests on a connection of their own, or spread the requests over several connections"),
     )
 }

@@ -16,7 +16,7 @@ pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let worst = find_worst_place(log, RequestCause::Queued, SERVER_LEAST)?;
     let at_once = worst.at_once();
     let sentence = format!(
-        "requests wait unread at {} while it works on others, {at_once} at a time: {}",
+        "requests wait unread at {} while it handles others, {at_once} at a time: {}",
         worst.place,
         worst.time_in_words()
     );
@@ -33,12 +33,12 @@ pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Away, SERVER_LEAST)?;
     let sentence = format!(
-        "requests wait unread at {} though it works on no other: {}",
+        "requests wait unread at {} although it handles no other: {}",
         worst.place,
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.8, sentence);
-    Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
+    Some(found.attempt("check what it does meanwhile: it collects garbage, is stopped, accepts connections late, or does work that was not traced"))
 }
 
 /// Short waits are worth a finding where they have this share of the time; those for locks, which threads of one process hand to each
@@ -103,7 +103,7 @@ pub(crate) fn server_computes(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         RequestCause::Compute,
         "computes",
         0.95,
-        "profile it, keep results, or give it a faster core",
+        "profile it, cache results, or give it a faster core",
     )
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn server_no_core(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         kind,
         log,
         RequestCause::NoCore,
-        "could run and has no core",
+        "is ready to run but gets no core",
         0.95,
         "give it cores of its own if others use them, or a larger quota (`nr_throttled` in cpu.stat of its control group)",
     )
@@ -130,12 +130,13 @@ pub(crate) fn server_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
 }
 
 pub(crate) fn server_disk(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let attempt = "see whether it must write through (fsync) for each, keep what it reads in memory, or use a faster disk";
+    let attempt =
+        "check whether it must sync each write (fsync), cache what it reads, or use a faster disk";
     of_server(
         kind,
         log,
         RequestCause::Disk,
-        "waits for its disk",
+        "waits for the disk",
         0.95,
         attempt,
     )
@@ -148,7 +149,7 @@ pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         RequestCause::Sleep,
         "sleeps",
         0.95,
-        "find the timer: a back-off, a poll, a limit of its rate",
+        "find the timer: a back-off, a poll, a rate limit",
     )
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn server_stopped(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         RequestCause::Stopped,
         "was stopped",
         0.95,
-        "see who stops it: a signal, a debugger, a freezer",
+        "find out what stops it: a signal, a debugger, a freezer",
     )
 }
 
@@ -180,7 +181,7 @@ pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         kind,
         log,
         RequestCause::Collect,
-        "is held up while it collects garbage",
+        "pauses to collect garbage",
         0.95,
         "give it more memory, make less garbage, or choose a collector that does not stop it",
     )
@@ -211,26 +212,26 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     let is_silent = has_silent_answers(log.costs()?);
     let (does, confidence, attempt) = match knows {
         _ if is_silent => (
-            "takes its time in the midst of answers, or the end of what it sent was lost before it came here; which of both is not known from the client",
+            "pauses in the middle of answers, or the end of what it sent was lost before it came here; the client's side alone does not show which",
             0.6,
-            "capture at the server as well: what it sent again shows a loss",
+            "capture at the server as well: a retransmission there shows a loss",
         ),
         true => (
-            "waits for something that was not seen",
+            "waits for something that the trace does not show",
             0.8,
-            "see what it waits for: what it asks over Unix sockets or of hosts that were not traced, a pipe, a thread of its own",
+            "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread",
         ),
         false => (
-            "takes its time; what with, neither packets nor calls show",
+            "takes the time; packets and calls do not show what it does",
             0.9,
-            "run `stackline trace` on the server's machine, as root: what its threads wait for shows it",
+            "run `stackline trace` on the server's machine, as root: it shows what the threads wait for",
         ),
     };
     let mut found = of_server(kind, log, RequestCause::Server, does, confidence, attempt)?;
     // A server that takes little is not why it takes long.
     let way = log.costs()?.way_share();
     if way > found.share {
-        found.sentence += &format!("; {} is the way", percent(way));
+        found.sentence += &format!("; {} is spent on the network", percent(way));
     }
     Some(found)
 }

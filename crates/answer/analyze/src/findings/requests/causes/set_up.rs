@@ -43,7 +43,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         return None;
     }
     let then = if again > 0 {
-        format!(", and asks again {again} times")
+        format!(", and retries {again} times")
     } else {
         String::new()
     };
@@ -55,28 +55,28 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     };
     if failed().all(TracedRequest::is_cut_off) {
         let sentence = format!(
-            "{none} of {all} answers {} were cut off: their rest did not come for {} each{then}",
-            worst.place,
+            "{none} of {all} answers to requests {} were cut off: the rest did not arrive for {} each{then}",
+            worst.between(),
             format_ns(worst.each())
         );
         return Some(
             report_request_cause(kind, log, &worst, 0.95, sentence)
-                .attempt("see whether packets of full size come through (`ping -M do -s 1472`), and whether the server stops in the midst of answers"),
+                .attempt("check whether packets of full size come through (`ping -M do -s 1472`), and whether the server stops in the middle of answers"),
         );
     }
     if failed().all(|request| request.unknown.as_deref() == Some(REFUSED)) {
         return failures::refused(kind, log);
     }
     let sentence = format!(
-        "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
-        worst.place,
+        "{none} of {all} attempts {} get no answer; the client gives up after {} each{then}: {} of the time",
+        worst.between(),
         format_ns(worst.each()),
         percent(worst.share)
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(
-        found.attempt("see whether the server is up and what it does for so long").attempt(
-            "let the client wait for longer than the server takes: it works on what nobody waits for any more",
+        found.attempt("check whether the server is up, and what it does for so long").attempt(
+            "let the client wait for longer than the server takes: it works on requests that nobody waits for any more",
         ),
     )
 }
@@ -97,7 +97,7 @@ fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         );
         kind.of_run(share, 0.9, sentence)
             .because(evidence)
-            .attempt("see whether the server is up, and what it logs")
+            .attempt("check whether the server is up, and what it logs")
     })
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
         .collect();
     let longest = worst.cost.rows.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
     let sentence = format!(
-        "{} waits after attempts that failed ({}) before it asks again: {} of the time, {} times, {} each, {} at most",
+        "{} waits before it retries failed attempts ({}): {} of the time, {} times, {} each, {} at most",
         worst.place,
         failures.into_iter().collect::<Vec<_>>().join(", "),
         percent(worst.share),
@@ -128,8 +128,8 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(
         found
-            .attempt("see why the attempts fail")
-            .attempt("a back-off that begins shorter, or has a limit"),
+            .attempt("find out why the attempts fail")
+            .attempt("let the back-off begin shorter, or give it a limit"),
     )
 }
 
@@ -142,29 +142,32 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         .filter(|request| request.protocol == "DNS" && request.network.again_there > 0)
         .collect();
     let why = match again.first() {
-        Some(asked) => format!("; {} was asked after again, as no answer came", asked.name),
+        Some(asked) => format!(
+            "; {} was asked for again, because no answer came",
+            asked.name
+        ),
         None => String::new(),
     };
     let sentence = format!(
-        "{} asks after the server's address for {}{why}",
+        "{} looks up the server's address: {}{why}",
         worst.place,
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(
-        "ask a name server that answers sooner, keep answers, or put the address into /etc/hosts",
+        "ask a name server that answers sooner, cache answers, or put the address into /etc/hosts",
     ))
 }
 
 pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ConnectLost, WAY_LEAST)?;
     let sentence = format!(
-        "the first packets of connections {} are lost and sent again: {}",
-        worst.place,
+        "the first packets of connections {} are lost and retransmitted: {}",
+        worst.between(),
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-    Some(found.attempt("see whether the server's queue of connections is full (`nstat -az TcpExtListenDrops`), or the way loses packets"))
+    Some(found.attempt("check whether the server's listen queue is full (`nstat -az TcpExtListenDrops`), or the network loses packets"))
 }
 
 /// Of what connections that are kept open save, the set-up of one remains.
@@ -191,8 +194,8 @@ pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         return None;
     }
     let sentence = format!(
-        "{own} of {all} requests {} have a connection of their own: setting it up takes {}",
-        worst.place,
+        "{own} of {all} requests {} open a connection of their own: setting it up takes {}",
+        worst.between(),
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
@@ -221,17 +224,17 @@ pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
     let what = if is_slow {
         "is slow"
     } else {
-        "is made for each request"
+        "is repeated for each request"
     };
     let sentence = format!(
-        "the set-up of security or of a login {} {what}: {}, round trips of {}",
-        worst.place,
+        "the TLS or login handshake {} {what}: {}, round trips of {}",
+        worst.between(),
         worst.time_in_words(),
         format_ns(trip as f64)
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(if is_slow {
-        "see what the server computes for it: the length of its key, password hashes"
+        "check what the server computes for it: the length of its key, password hashes"
     } else {
         "keep connections open, or resume sessions"
     }))

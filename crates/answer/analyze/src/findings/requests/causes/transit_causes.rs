@@ -11,7 +11,7 @@ use crate::findings::requests::network::{ContendedQueue, Drops, Slowest};
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
     WAY_LEAST, Worst, find_worst_further_trips, find_worst_place, format_client_server,
-    report_request_cause,
+    place_in_words, report_request_cause,
 };
 use crate::statistics::to_f64;
 use stackline_core::units;
@@ -34,9 +34,9 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     );
     let again = there + back;
     let (client, server) = worst.place.split_once(" > ").unwrap_or((worst.place, ""));
-    let way = match (there, back) {
-        (_, 0) => worst.place.to_owned(),
-        (0, _) => format!("{server} > {client}"),
+    let between = match (there, back) {
+        (_, 0) => worst.between(),
+        (0, _) => place_in_words(&format!("{server} > {client}")),
         _ => format!("between {client} and {server}"),
     };
     let were = if again == 1 { "was" } else { "were" };
@@ -45,7 +45,7 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         .as_ref()
         .map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
     let sentence = format!(
-        "packets {way} are lost: {again} {were} sent again, and waiting for them takes {}{place}",
+        "packets {between} are lost: {again} {were} retransmitted, and waiting for them takes {}{place}",
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
@@ -61,7 +61,7 @@ pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         worst.costs.of_cause(RequestCause::SlowReader) as f64 / worst.costs.total_ns.max(1) as f64;
     let why = if late > LEAST { "; it reads late" } else { "" };
     let sentence = format!(
-        "{} had no room for what was sent to it for {}{why}",
+        "the receive buffer of {} is full: {}{why}",
         worst.place,
         worst.time_in_words()
     );
@@ -72,14 +72,14 @@ pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
 pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::SlowStart, WAY_LEAST)?;
     let sentence = format!(
-        "long messages {} begin on new connections, whose windows grow from ten segments, twice as large each round trip: {}",
-        worst.place,
+        "long messages {} start on new connections, whose congestion windows begin at ten segments and double each round trip: {}",
+        worst.between(),
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.85, sentence);
     Some(
         found
-            .attempt("keep connections open and use them again")
+            .attempt("keep connections open and reuse them")
             .attempt(
                 "a larger first window at the sender (`initcwnd` of `ip route`), or fewer bytes",
             ),
@@ -112,15 +112,15 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     // Where no link was recorded, losses may be what keeps the sender's window small.
     let is_lossy = slowest.is_none() && worst.costs.of_cause(RequestCause::Loss) > 0;
     let why = if is_lossy {
-        "; whether their way carries no more or losses keep the sender's window small is not known"
+        "; whether the path carries no more or losses keep the sender's window small is not known"
     } else if is_full {
         ""
     } else {
-        ": no link limits them, the sender holds back (its window at the beginning or after losses, or it has no more at hand)"
+        ": no link limits them; the sender holds back (a small window at the beginning or after losses, or no more data at hand)"
     };
     let sentence = format!(
-        "long messages {} travel at {}: {}{link}{why}",
-        worst.place,
+        "long messages {} are transferred at {}: {}{link}{why}",
+        worst.between(),
         units::format_rate(rate),
         worst.time_in_words()
     );
@@ -135,9 +135,9 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         .evidence
         .extend(slowest.map(|slowest| slowest.evidence(log)));
     Some(found.attempt(if is_full {
-        "send less (compress, ask for parts), or use a faster way"
+        "send less (compress, ask for parts), or use a faster path"
     } else {
-        "keep connections open, so that they need not begin slowly; see how the sender reads what it sends"
+        "keep connections open, so that they need not start slowly; check how the sender reads what it sends"
     }))
 }
 
@@ -146,21 +146,21 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let (each, share) = (format_ns(worst.each()), percent(worst.share));
     let Some(queue) = ContendedQueue::of(log, &worst.messages(log)) else {
         let sentence = format!(
-            "messages {} take {each} longer on their way than the quickest: {share} of the time; they wait in queues of the network, or are lost on it",
-            worst.place
+            "messages {} take {each} longer on the network than the quickest: {share} of the time; they wait in its queues, or are lost",
+            worst.between()
         );
         let found = report_request_cause(kind, log, &worst, 0.8, sentence);
-        return Some(
-            found
-                .attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"),
-        );
+        return Some(found.attempt(
+            "check what else fills the path; shorter queues (fq_codel) keep waits short",
+        ));
     };
     let whose = queue
         .words(log)
         .map_or_else(String::new, |whose| format!(": {whose}"));
     let sentence = format!(
         "messages {} wait {each} in queues: {share} of the time, before {}{whose}",
-        worst.place, queue.port
+        worst.between(),
+        queue.port
     );
     let found =
         report_request_cause(kind, log, &worst, 0.95, sentence).because(queue.evidence(log));
@@ -188,18 +188,18 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     let trips = usual_round_trips(&worst);
     let trips_each = match trips {
         1 => String::new(),
-        trips => format!(", {trips} round trips"),
+        trips => format!(" ({trips} round trips)"),
     };
     let sentence = format!(
-        "up to {in_a_row} requests {} go one after the other, each waits {} for its way{trips_each}: {} of the time",
-        worst.place,
+        "up to {in_a_row} requests {} are sent one after another; each spends {} on the network{trips_each}: {} of the time",
+        worst.between(),
         format_ns(worst.each()),
         percent(worst.share)
     );
     let confidence = if worst.cost.nested > 0 { 0.9 } else { 0.8 };
     let found = report_request_cause(kind, log, &worst, confidence, sentence);
     let found = found.attempt(format!(
-        "ask for all in one request, or do not wait for each answer: {} round trips become one",
+        "ask for everything in one request, or send without waiting for each answer: {} round trips become one",
         in_a_row * trips
     ));
     Some(if trips > 1 {
@@ -210,7 +210,7 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
 }
 
 /// What makes one round trip of several.
-const ONE_TRIP: &str = "let the driver send all of a statement at once, or prepare it once and keep it: one round trip each";
+const ONE_TRIP: &str = "let the driver send each statement at once, or prepare it once and reuse it: one round trip each";
 
 /// How many round trips most of the requests take that have most of a cost.
 fn usual_round_trips(worst: &Worst<'_>) -> u64 {
@@ -237,8 +237,8 @@ pub(crate) fn round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
     let sentence = format!(
-        "requests {} take {} round trips each{which}, and wait in those behind the first for {}",
-        worst.place,
+        "requests {} take {} round trips each{which}; those after the first take {}",
+        worst.between(),
         usual_round_trips(&worst),
         worst.time_in_words()
     );
@@ -319,7 +319,7 @@ impl RequestRows {
 pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Held, WAY_LEAST)?;
     let sentence = format!(
-        "Nagle's algorithm at {} holds the end of messages back until what is before it is acknowledged: {}",
+        "Nagle's algorithm at {} holds back the end of messages until what came before is acknowledged: {}",
         worst.place,
         worst.time_in_words()
     );
