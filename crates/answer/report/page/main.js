@@ -11,6 +11,7 @@ import { Picture } from "./picture.js";
 import { control, zoomIn } from "./controls.js";
 import { colourPick, coloured, filters } from "./filters.js";
 import { breakdown } from "./breakdown.js";
+import { waterfall } from "./waterfall.js";
 import { environment, findings, inView, operation, parts, proofs, segmentTable, selected, sentence, statistics } from "./panels.js";
 import { button, byId, element, fill } from "./dom.js";
 import { firstFrom } from "./view.js";
@@ -148,6 +149,7 @@ function slow() {
   const of = units.includes(1) ? units : picture.mask;
   const typical = breakdown(body, model, of, dark, (line) => { select([line]); focusOn(model.start[line], model.end[line]); });
   answer(typical);
+  hops(picture.selected[0] ?? typical?.line ?? -1);
   const found = segments(model, picture.mask);
   byId("segments-about").textContent = `Time between the events that follow each other on ${counted(picture.mask.reduce((sum, one) => sum + one, 0), "chosen line")}. Percentiles are exact. Durations are drawn on a logarithmic axis from the least to the largest.`;
   fill(byId("segments-body"), ...segmentTable(model, [...causes(model, of), ...found], (segment) => {
@@ -158,6 +160,11 @@ function slow() {
   if (wish.segment === "") {
     form.offer(found.filter(({ waits }) => !waits).sort((a, b) => b.sum - a.sum).slice(0, OFFERED).map(({ from, to }) => ({ value: `${from}>${to}`, name: model.segmentName({ from, to }) })));
   }
+}
+
+/** The request of a line, with those that were made for it. @param {number} line */
+function hops(line) {
+  waterfall(byId("waterfall"), model, line, picture.dark, (one) => { select([one]); focusOn(model.start[one], model.end[one]); });
 }
 
 /** The answer: what limits the measurement that is shown, or where most of its median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
@@ -211,6 +218,7 @@ function select(lines) {
     return;
   }
   const step = (/** @type {string} */ key) => () => picture.over.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  hops(line);
   fill(byId("selected"), ...selected(model, line, { before: step("ArrowUp"), after: step("ArrowDown"), zoom: step("Enter") }));
   status();
 }

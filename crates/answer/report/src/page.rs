@@ -78,6 +78,7 @@ const MODULES: &[module_bundle::Module] = modules![
     "controls.js",
     "filters.js",
     "breakdown.js",
+    "waterfall.js",
     "panels.js",
     "main.js",
 ];

@@ -39,7 +39,7 @@ pub mod network_addresses;
 pub mod observe;
 mod parse;
 pub mod snmp;
-mod socket_descriptors;
+pub mod socket_descriptors;
 mod switches;
 mod sys;
 mod watch;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::{DirEntry, read_dir, read_link};
 
 /// Their numbers (inodes); none where the process is not there, or is another user's. `process` is a number, or `self`.
-pub(crate) fn sockets_of(process: &str) -> BTreeSet<u64> {
+#[must_use]
+pub fn sockets_of(process: &str) -> BTreeSet<u64> {
     let number = |entry: DirEntry| {
         let target = read_link(entry.path()).ok()?;
         target

@@ -8,6 +8,8 @@
 //! | [`program_trace`] | start here: a trace, from its programs to its run |
 //! | [`scope`] | what is looked at beside packets |
 //! | [`programs`] | programs: named, started, waited for, ended |
+//! | `listening_processes` | whether a program listens |
+//! | `process_tree` | which processes descend from which |
 //! | `host_program_end` | when a program ended on its host |
 //! | [`joined_processes`] | processes that run already, by number, container, unit or control group |
 //! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of what is joined |
@@ -40,9 +42,11 @@ mod event_order;
 mod followed_threads;
 mod host_program_end;
 pub mod joined_processes;
+mod listening_processes;
 mod network_events;
 mod outcome_words;
 mod privileges;
+mod process_tree;
 pub mod program_trace;
 pub mod programs;
 mod ptrace_source;

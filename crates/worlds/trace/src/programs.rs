@@ -1,5 +1,6 @@
 //! The programs of a trace: which there are by the command line, started in their order, waited for, ended.
 
+use crate::listening_processes::{count_listeners, listens};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use stackline_core::error::{Error, Result};
@@ -184,8 +185,9 @@ impl RunningPrograms {
         };
         let last = programs.len().saturating_sub(1);
         for (number, program) in programs.into_iter().enumerate() {
-            let listened = listeners(std::process::id());
-            let mut command = command(&program)?; // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
+            let listened = count_listeners(std::process::id());
+            let mut command = command(&program)?;
+            // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
             if number < last {
                 command.process_group(0);
             }
@@ -208,18 +210,23 @@ impl RunningPrograms {
         Ok(running)
     }
 
-    /// Waits until the newest program, or one that it started, listens at a port that nobody listened at before.
+    /// Waits until the newest program, or one that it started, listens. Of a program of another user it is only seen that there are more
+    /// listeners than `before`.
     fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
         let Some((program, child, ended)) = self.children.last_mut() else {
             return;
         };
         let until = Instant::now() + LISTENS;
         let is_here = program.host == HERE;
+        let pid = child.id();
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            *ended = child.try_wait().ok().flatten(); // Before it has entered its host, it sees who listens on this machine.
-            let entered = is_here || network_of(child.id()) != network_of(std::process::id());
+            *ended = child.try_wait().ok().flatten();
+            // Before it has entered its host, it has the namespace of this process.
+            let entered = is_here || network_of(pid) != network_of(std::process::id());
             let before = if is_here { before } else { 0 };
-            if ended.is_some() || (entered && listeners(child.id()) > before) {
+            let is_hidden = std::fs::read_dir(format!("/proc/{pid}/fd")).is_err();
+            let seen = listens(pid) || (is_hidden && count_listeners(pid) > before);
+            if ended.is_some() || (entered && seen) {
                 break;
             }
             std::thread::sleep(LOOK);
@@ -304,21 +311,6 @@ fn ask_to_end(child: &Child) {
 /// The network namespace of a process.
 fn network_of(pid: u32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/net")).ok()
-}
-
-/// How many ports somebody listens at in the network namespace of a process.
-fn listeners(pid: u32) -> usize {
-    let listening = |file: &str| {
-        let text = std::fs::read_to_string(
-            Path::new("/proc")
-                .join(pid.to_string())
-                .join("net")
-                .join(file),
-        );
-        let is_listening = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
-        text.map_or(0, |text| text.lines().filter(is_listening).count())
-    };
-    listening("tcp") + listening("tcp6")
 }
 
 #[cfg(test)]

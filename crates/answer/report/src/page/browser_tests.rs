@@ -862,6 +862,13 @@ fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
     for words in ["percentile: 50.0 us", "the application: 40.0 us"] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
+    // The second is made for the first, and has its bar in the time of that.
+    assert!(text(browser, "#waterfall").starts_with("One request, hop by hop"));
+    let bars = browser.eval(
+        "[...document.querySelectorAll('#waterfall .track span')].map((bar) => [bar.style.left, bar.title.split(': ')[1]])",
+    );
+    assert_eq!(bars[0], json!(["0%", "50.0 us, wait for retransmission 60 %"]));
+    assert_eq!(bars[1][1], "40.0 us, server 100 %");
     let pieces = text(browser, "#breakdown table");
     for words in [
         "wait for retransmission khons > udjat",

@@ -126,7 +126,7 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
 }
 
 /// What the time of the requests on these lines went into: causes as `[words, place, layer]`, and of each line its whole time and
-/// pairs of a cause's number and its time; nothing where no line is of a request.
+/// pairs of a cause's number and its time, and the number of the line that it was made for; nothing where no line is of a request.
 fn accounts(content: &Content<'_>, lines: &[u32]) -> Value {
     let by_unit: HashMap<i64, &AccountedRequest> = content
         .requests
@@ -148,7 +148,19 @@ fn accounts(content: &Content<'_>, lines: &[u32]) -> Value {
             [json!(request.total_ns)].into_iter().chain(pairs),
         ))
     };
+    let units = lines
+        .iter()
+        .map(|line| content.lifelines.lines[*line as usize].unit.number());
+    let places: HashMap<i64, usize> = units
+        .enumerate()
+        .filter_map(|(place, unit)| Some((unit?, place)))
+        .collect();
+    let parent = |line: &u32| {
+        let unit = content.lifelines.lines[*line as usize].unit.number()?;
+        places.get(&by_unit.get(&unit)?.parent?).copied()
+    };
     json!({
+        "parents": lines.iter().map(parent).collect::<Vec<_>>(),
         "causes": causes.iter().map(|one| json!([one.cause, one.place, one.layer])).collect::<Vec<_>>(),
         "lines": lines.iter().map(of_line).collect::<Vec<_>>(),
     })

@@ -28,6 +28,7 @@ pub(crate) fn accounted() -> Vec<AccountedRequest> {
     let works = cause(9, "server", "nginx on udjat", "application");
     let request = |number, parts: Vec<(AccountedCause, i64)>| AccountedRequest {
         unit: unit_ids::unit(0, number),
+        parent: (number > 0).then(|| unit_ids::unit(0, 0)),
         is_root: true,
         total_ns: parts.iter().map(|(_, ns)| *ns).sum(),
         parts,

@@ -29,6 +29,8 @@ pub struct AccountedCause {
 pub struct AccountedRequest {
     /// Its unit.
     pub unit: i64,
+    /// The unit of the request that it was made for.
+    pub parent: Option<i64>,
     /// Whether figures of the whole are of it: no other was made for it, and the caller made it.
     pub is_root: bool,
     /// All of it, with the set-up of its connection where it is the first there, ns. What others before it on its connection have
@@ -81,6 +83,7 @@ pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
         parts.retain(|_, ns| *ns > 0);
         found.push(AccountedRequest {
             unit: request.unit,
+            parent: request.parent,
             is_root: roots.has(request),
             total_ns: times.whole(),
             parts: parts.into_iter().collect(),

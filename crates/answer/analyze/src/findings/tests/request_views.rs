@@ -33,7 +33,7 @@ fn findings_table_and_lifelines_have_one_account() {
         let (found, all) = (given.found(), accounts(&given));
         assert_possible(&all);
         let times = spread_requests(all.iter()).unwrap();
-        let takes = found[0].takes.unwrap();
+        let takes = found[0].takes.clone().unwrap();
         // What took most by lifelines is what the first finding is about, with the same amount.
         let most = &times.causes[0];
         let most_s = most.ns.mean_ns * most.ns.n as f64 / 1e9;
