@@ -121,7 +121,7 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
         "{sentence}"
     );
     assert!(
-        sentence.contains(" were of another connection: 10.") && sentence.ends_with(":5001"),
+        sentence.contains(" belonged to another connection: 10.") && sentence.ends_with(":5001"),
         "{sentence}"
     );
     let lines = place

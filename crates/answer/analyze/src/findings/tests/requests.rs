@@ -527,7 +527,7 @@ fn errors_of_databases_and_caches_are_failures() {
         (
             "MySQL",
             "ERROR 1213 (40001)",
-            "another transaction was first (3)",
+            "another transaction came first (3)",
         ),
         ("RESP", "WRONGTYPE", "another kind of value (3)"),
     ] {
