@@ -384,7 +384,7 @@ fn an_interrupted_import_keeps_nothing_whatever_it_waits_for() {
         started.process().signal(signal);
         started
             .finish()
-            .fails(130, &["the import was interrupted: nothing of it is kept"])
+            .fails(130, &["the import was interrupted: nothing was kept"])
             .hints("again");
         assert_eq!(place.runs().len(), 1, "the old one");
         assert_eq!(place.stackline(&["export", "old", "--text"]).out, old.out);

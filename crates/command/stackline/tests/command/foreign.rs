@@ -198,7 +198,7 @@ fn a_log_of_quic_becomes_events() {
     place.write("broken.qlog", "{");
     place
         .stackline(&["import", "broken.qlog"])
-        .fails(2, &["broken.qlog cannot be imported: this is not qlog"])
+        .fails(2, &["cannot import broken.qlog: this is not qlog"])
         .hints("--as");
 }
 
