@@ -439,8 +439,8 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         match (what, self.stage) {
             (SETTLED, SimRunStage::Settling) => self.go(),
             (OVERDUE, SimRunStage::Running) => {
-                return Err(Error::measurement("the run did not end with its time limit")
-                    .hint("data units so large, or a path so slow, that the last one is still on its way"));
+                return Err(Error::measurement("the run did not end at its time limit")
+                    .hint("the data units are so large, or the path is so slow, that the last one is still in flight"));
             }
             (END_NOW, SimRunStage::Ending) => {
                 for job in self.jobs.iter().filter(|job| !job.is_done()) {

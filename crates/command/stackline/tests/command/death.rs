@@ -23,7 +23,7 @@ fn an_agent_that_is_killed() {
             1,
             &[
                 "line 1: 100000 rr 32*200",
-                "the agent of host",
+                "the agent on host",
                 host,
                 "killed by signal 9",
             ],
@@ -152,9 +152,9 @@ fn a_mute_agent_is_not_waited_for_without_limit() {
         started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
         started
             .finish()
-            .fails(1, &["no longer answers"])
+            .fails(1, &["has stopped answering"])
             .hints("suspended");
-        place.kept().incomplete("no longer answers");
+        place.kept().incomplete("has stopped answering");
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "notsent_lowat",
             OptionKind::BUFFER,
             "none: as much as the send buffer holds",
-            "TCP_NOTSENT_LOWAT: a writer waits while so many bytes have not left",
+            "TCP_NOTSENT_LOWAT: a writer waits while this many bytes are unsent",
         ),
         OptionTable::new(
             "receive_buffer",

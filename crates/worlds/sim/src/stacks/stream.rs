@@ -159,9 +159,9 @@ impl<E: StreamEnd> SimStream<E> {
     /// It is broken: by the network, or by the peer.
     fn broken(&self) -> Error {
         match self.end.broken_by() {
-            Some(why) => Error::measurement(format!("the connection was given up while data was on its way: {why}"))
+            Some(why) => Error::measurement(format!("the connection was given up while data was in flight: {why}"))
                 .hint("a line that is cut or a host that is dead for longer ends it; with `reservation off` messages that lock each other up do too"),
-            None => connection_vanished("while data was on its way"),
+            None => connection_vanished("while data was in flight"),
         }
     }
 

@@ -12,7 +12,7 @@ ConnectRequest -> SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedure
 connection only)
 AwaitConnectIndication -> the same, from the other side
 DataRequest -> the whole unit into the send buffer
-AwaitDataIndication -> out of the receive buffer until the unit is there; what is ahead serves the next unit
+AwaitDataIndication -> out of the receive buffer until the unit is complete; data read ahead serves the next unit
 RPCCall -> the request into the send buffer, the response out of the other
 RPCAwaitCallInd, RPCReturn -> the same, from the other side
 StartBulkGet, StartBulkPut -> 1 byte
@@ -29,8 +29,8 @@ AwaitDisconnectIndication -> FIN from the peer, then the own",
 pub(super) const NODELAY: OptionTable = OptionTable::new(
     "nodelay",
     OptionKind::Flag,
-    "off: Nagle's algorithm holds small segments back",
-    "every data unit leaves at once",
+    "off: Nagle's algorithm holds back small segments",
+    "every data unit is sent at once",
 );
 /// The largest segment.
 pub(super) const MSS: OptionTable = OptionTable::new(

@@ -198,14 +198,16 @@ impl SimIkpConnection {
             .await?
         {
             true => Ok(()),
-            false => Err(connection_vanished("while data was on its way")),
+            false => Err(connection_vanished("while data was in flight")),
         }
     }
 
     /// Takes the data unit that comes with a message.
     async fn take(&self, come: &Come, bytes: u64) -> Result<()> {
         if u64::from(come.message.grants.readable) != bytes {
-            return Err(Error::measurement("the peer's data unit has another size"));
+            return Err(Error::measurement(
+                "the peer's data unit has a different size",
+            ));
         }
         self.end
             .begin_take(&come.message, bytes as u32, self.executor())
@@ -251,7 +253,7 @@ impl EndpointService for SimIkpConnection {
             let come = self.next("data to be asked for").await?;
             if come.verb != Verb::Get {
                 self.unexpected(come, "Get").await?;
-                return Err(connection_vanished("while data was on its way"));
+                return Err(connection_vanished("while data was in flight"));
             }
             self.context
                 .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
@@ -325,7 +327,7 @@ impl EndpointService for SimIkpConnection {
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
         let Some(come) = self.call.take() else {
-            return Err(Error::measurement("no call awaits a response"));
+            return Err(Error::measurement("no call is waiting for a response"));
         };
         self.context
             .trace(|line, at| line.leaves(at, SimDepartureKind::Reply, bytes));
@@ -439,10 +441,10 @@ impl EndpointService for SimIkpConnection {
 fn mistake(mistake: IkpReplyError) -> Error {
     match mistake {
         IkpReplyError::Gone | IkpReplyError::Failed | IkpReplyError::Busy => {
-            connection_vanished("while a message was on its way")
+            connection_vanished("while a message was in flight")
         }
         IkpReplyError::Outside(_) | IkpReplyError::Long(_) => {
-            Error::measurement("the peer's data unit has another size")
+            Error::measurement("the peer's data unit has a different size")
         }
     }
 }

@@ -94,7 +94,7 @@ ConnectRequest -> handshake until it is done here, a stream, on it 16 bytes of i
 data: on the first connection only)
 AwaitConnectIndication -> the same, from the other side: the stream is accepted
 DataRequest -> the whole unit into the stream's send buffer
-AwaitDataIndication -> out of the stream until the unit is there; what is ahead serves the next unit
+AwaitDataIndication -> out of the stream until the unit is complete; data read ahead serves the next unit
 RPCCall -> the request into the stream, the response out of it
 RPCAwaitCallInd, RPCReturn -> the same, from the other side
 StartBulkGet, StartBulkPut -> 1 byte
