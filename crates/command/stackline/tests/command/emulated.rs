@@ -185,7 +185,7 @@ fn one_of_several_networks() {
     );
     let both = net.run("khons", &["true"]);
     assert_eq!(both.status.code(), Some(2));
-    let hint = format!("say which: --network {} or --network second", net.name);
+    let hint = format!("specify one: --network {} or --network second", net.name);
     assert!(said(&both).contains(&hint), "{}", said(&both));
     let arguments = [
         "net",
