@@ -175,7 +175,7 @@ impl SimIkpConnection {
         let bytes = u32::try_from(moved).unwrap_or(u32::MAX);
         if bytes > come.message.grants.writable {
             return Err(Error::measurement(
-                "the peer has room for a data unit of another size",
+                "the peer expects a data unit of a different size",
             ));
         }
         let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
@@ -244,13 +244,13 @@ impl EndpointService for SimIkpConnection {
             if self.asks() {
                 self.context
                     .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
-                self.ask(Verb::Put, bytes, 0, "its data to be taken")
+                self.ask(Verb::Put, bytes, 0, "the peer to take its data")
                     .await?;
                 self.context
                     .trace(|line, at| line.left(at, SimDepartureKind::Unit, bytes));
                 continue;
             }
-            let come = self.next("data to be asked for").await?;
+            let come = self.next("a request for data").await?;
             if come.verb != Verb::Get {
                 self.unexpected(come, "Get").await?;
                 return Err(connection_vanished("while data was in flight"));
@@ -359,7 +359,7 @@ impl EndpointService for SimIkpConnection {
     async fn end_stream(&mut self) -> Result<()> {
         if self.asks() {
             return self
-                .ask(Verb::End, 0, 0, "its end to be heard")
+                .ask(Verb::End, 0, 0, "its end to be acknowledged")
                 .await
                 .map(drop);
         }
