@@ -282,7 +282,7 @@ fn a_network_that_others_use_is_not_begun_anew() {
     let Some(done) = done else { return };
     assert!(
         done.err
-            .contains("note: queues of the network are not recorded: another program uses it"),
+            .contains("note: the network's queues are not recorded: another program uses it"),
         "{}",
         done.err
     );
