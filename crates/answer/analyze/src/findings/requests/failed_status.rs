@@ -141,7 +141,7 @@ mod tests {
             ("RESP", "WRONGTYPE"),
             ("RESP", "ERROR"),
             ("memcached", "ERROR"),
-            ("TLS, by turns", "alert 48"),
+            ("TLS, alternating", "alert 48"),
         ] {
             assert!(is_failure_status(protocol, status), "{protocol} {status}");
         }
@@ -157,8 +157,8 @@ mod tests {
             ("RESP", "MOVED"),
             ("RESP", "NOSCRIPT"),
             ("memcached", "miss"),
-            ("by turns", "ERROR"),
-            ("TLS, by turns", "alert 0"),
+            ("alternating", "ERROR"),
+            ("TLS, alternating", "alert 0"),
             ("TLS", "TLS 1.3"),
         ] {
             assert!(!is_failure_status(protocol, status), "{protocol} {status}");
@@ -189,7 +189,7 @@ mod tests {
             ("RESP", "OOM", "OOM, out of memory"),
             ("RESP", "ERR", "ERR"),
             (
-                "TLS, by turns",
+                "TLS, alternating",
                 "alert 48",
                 "alert 48, an unknown authority",
             ),

@@ -377,7 +377,7 @@ fn requests_that_are_given_up_are_waits() {
 #[test]
 fn an_answer_that_is_cut_off_is_not_given_up() {
     let cut = Planted {
-        unknown: Some("the connection ended within it"),
+        unknown: Some("the connection ended in the middle of it"),
         gave_up: true,
         bytes: (100, 5_000_000),
         ..Planted::of(9000, &[("there", 1), ("sending", 5000), ("back", 1)])
