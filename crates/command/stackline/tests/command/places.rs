@@ -234,7 +234,7 @@ fn a_container_is_found_by_what_its_runtime_keeps() {
             "nothing",
             "unknown container nothing\nhint: known containers: app (containerd c0ffeec0ffee)",
         ),
-        ("c0f0", "does not run"),
+        ("c0f0", "is not running"),
     ] {
         let said = traced(word).unwrap();
         assert!(said.contains(says), "{said}");
