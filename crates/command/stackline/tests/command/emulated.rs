@@ -536,7 +536,7 @@ fn without_files_for_its_hosts_it_is_refused() {
         .unwrap();
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
     assert!(
-        said(&ended).contains("60 emulated hosts need 248 file descriptors, the limit is 100"),
+        said(&ended).contains("60 emulated hosts need 248 file descriptors, but the limit is 100"),
         "{}",
         said(&ended)
     );
