@@ -37,7 +37,7 @@ impl SpecSource {
             }),
             (None, Some(path)) => Self::read(path),
             (None, None) => Err(Error::input("no specification is given")
-                .hint("name a file, or give the text with -e")),
+                .hint("name a file, or give the specification with -e")),
         }
     }
 

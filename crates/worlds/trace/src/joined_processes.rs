@@ -64,7 +64,7 @@ impl JoinedProcesses {
     pub fn find(names: &JoinedNames) -> Result<Self> {
         let mut joined = Self::default();
         if let Some(gone) = names.pids.iter().find(|pid| !is_running(**pid)) {
-            return Err(Error::input(format!("no process {gone} runs here"))
+            return Err(Error::input(format!("no process {gone} is running here"))
                 .hint("`pgrep -n NAME` prints a program's process id"));
         }
         joined.named.extend(&names.pids);

@@ -99,7 +99,7 @@ pub trait LiveConnection: Send {
         if self.receive(response, 1, buffers)? == 1 {
             Ok(true)
         } else {
-            Err(connection_vanished("before the response came"))
+            Err(connection_vanished("before the response arrived"))
         }
     }
     /// Waits until nothing that connecting sent is in transit, so that the clock starts on a quiet connection.

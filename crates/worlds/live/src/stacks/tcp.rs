@@ -53,7 +53,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable::new(
         "congestion",
         OptionKind::Name,
-        "the host's; the result reports which",
+        "the host's default; the result reports which",
         "TCP_CONGESTION: congestion control by name, such as cubic or bbr",
     ),
     OptionTable::new(

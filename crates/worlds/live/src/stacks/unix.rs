@@ -28,7 +28,7 @@ const TABLE: StackTable = StackTable {
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
-            "the kernel's",
+            "the kernel's default",
             "SO_SNDBUF in bytes (the kernel doubles it)",
         ),
         OptionTable::new(

@@ -265,7 +265,7 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
-            Err(connection_vanished("before the response came"))
+            Err(connection_vanished("before the response arrived"))
         }
     }
 

@@ -112,7 +112,7 @@ impl LiveConnection for Initiator {
                 .arrived(response)
                 .map(|()| true)
                 .map_err(|error| write_failure(&error)),
-            IkpReplyContent::Over => Err(connection_vanished("before the response came")),
+            IkpReplyContent::Over => Err(connection_vanished("before the response arrived")),
         }
     }
 

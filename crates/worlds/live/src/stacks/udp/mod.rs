@@ -62,13 +62,13 @@ const TABLE: StackTable = StackTable {
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
-            "the host's",
+            "the host's default",
             "SO_SNDBUF in bytes (the kernel doubles it)",
         ),
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
-            "the host's; with gso 4 MiB",
+            "the host's default; with gso 4 MiB",
             "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
         ),
         OptionTable::new(
@@ -93,7 +93,7 @@ AwaitDataIndication -> recv; batch: recvmmsg; gso: recvmsg with UDP_GRO
 RPCCall -> send, recv; an answer to an earlier call is dropped; no answer within `timeout` counts as a loss
 RPCAwaitCallInd -> recv
 RPCReturn -> send, with the number of the request
-StartBulkGet, StartBulkPut -> control START until answered (or until data comes)
+StartBulkGet, StartBulkPut -> control START until answered (or until data arrives)
 AwaitStartBulkGet, AwaitStartBulkPut -> recv of START, answer
 StopBulkGet, AwaitStopBulkPut -> recv of END with the number of units sent, answer
 AwaitStopBulkGet, StopBulkPut -> control END until answered

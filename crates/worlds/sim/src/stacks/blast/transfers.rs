@@ -178,7 +178,7 @@ impl EndpointService for Transfers {
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
-            Err(connection_vanished("before the response came"))
+            Err(connection_vanished("before the response arrived"))
         }
     }
 

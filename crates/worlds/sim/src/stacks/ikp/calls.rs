@@ -305,7 +305,7 @@ impl EndpointService for SimIkpConnection {
                     .trace(|line, at| line.comes(at, Coming::Response, response, None));
                 Ok(true)
             }
-            IkpReplyContent::Over => Err(connection_vanished("before the response came")),
+            IkpReplyContent::Over => Err(connection_vanished("before the response arrived")),
         }
     }
 

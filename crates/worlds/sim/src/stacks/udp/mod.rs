@@ -52,7 +52,7 @@ AwaitDataIndication -> a datagram
 RPCCall -> a datagram each way; an answer to an earlier call is dropped; no answer within `timeout` counts as a loss
 RPCAwaitCallInd -> a datagram
 RPCReturn -> a datagram, with the number of the request
-StartBulkGet, StartBulkPut -> control START until answered (or until data comes)
+StartBulkGet, StartBulkPut -> control START until answered (or until data arrives)
 AwaitStartBulkGet, AwaitStartBulkPut -> START, answer
 StopBulkGet, AwaitStopBulkPut -> END with the number of units sent, answer
 AwaitStopBulkGet, StopBulkPut -> control END until answered
