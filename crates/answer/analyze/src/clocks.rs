@@ -212,7 +212,7 @@ fn corrected(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
         "ahead of"
     };
     format!(
-        "the clock of {inner} is {} {side} that of {outer}, to within {}: found from {} units that {inner} would have answered before they were sent, or after their answer; times are corrected by it",
+        "the clock of {inner} is {} {side} that of {outer}, to within {}: inferred from {} units that {inner} would otherwise have answered before they were sent, or after their answers arrived; times are corrected accordingly",
         time(clock.offset_ns.unsigned_abs()),
         time(clock.error_ns.unwrap_or(0)),
         pair.exchanges.len()
@@ -228,7 +228,7 @@ fn contradicts(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
     };
     let by = time(clock.offset_ns.unsigned_abs());
     format!(
-        "the clock of {inner}, as it was given or found before, is still {by} {side} that of {outer}: units would be answered before they were sent"
+        "the clock of {inner}, as specified or estimated before, is still {by} {side} that of {outer}: units would be answered before they were sent"
     )
 }
 
@@ -245,7 +245,7 @@ fn doubtful(pair: &HostPairExchanges, apart_ns: u64) -> String {
         pair.middle_ns().unsigned_abs() / 1000
     );
     format!(
-        "every unit's events of {inner} lie {by} {side} those of {outer}, nearly always as long: perhaps one of the clocks is wrong, which cannot be decided from these events (`import {option}` would correct it)"
+        "in every unit, the events at {inner} are {by} {side} those at {outer}, with little variation: one of the clocks may be wrong, but these events cannot show which (`import {option}` would correct it)"
     )
 }
 

@@ -231,7 +231,7 @@ fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
 fn overloaded(which: &str, summary: &Summary) -> Option<String> {
     let (n, runs) = (summary.overloaded(), summary.runs);
     let text = format!(
-        "the {which}'s emulator was overloaded in {n} of {runs} runs, so its figures are the machine's"
+        "the emulator of the {which} was overloaded in {n} of {runs} runs, so its figures reflect the machine, not the network"
     );
     (n > 0).then_some(text)
 }
@@ -281,7 +281,7 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
 fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
         return Err(format!(
-            "{} and {} counted runs, two of each are needed",
+            "{} and {} counted runs; at least two of each are needed",
             a.n, b.n
         ));
     };
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!((c.verdict, c.ci95), (ComparisonVerdict::CannotTell, None));
         assert_eq!(
             c.reason.unwrap(),
-            "1 and 2 counted runs, two of each are needed"
+            "1 and 2 counted runs; at least two of each are needed"
         );
         assert_eq!(compare_values(RunMetric::Response, &[], &[1.0]), None);
     }
@@ -515,7 +515,7 @@ mod tests {
         assert_eq!(unlike(Some(CoreEach), None), None, "between machines");
         assert_eq!(
             unlike(Some(OneCore), Some(CoreEach)).unwrap(),
-            "unlike placement: A had both ends on one core, B a core for each end, which changes a time as much as a stack does"
+            "different placement: A had both ends on one core, B one core for each end, which affects times as much as a stack does"
         );
         assert!(unlike(Some(Changing), Some(Changing)).is_some());
     }
@@ -539,8 +539,7 @@ mod tests {
         };
         let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
         assert!(caveats(with(0), summary("x", "tcp")).is_empty());
-        let expected =
-            "the second's emulator was overloaded in 2 of 3 runs, so its figures are the machine's";
+        let expected = "the emulator of the second was overloaded in 2 of 3 runs, so its figures reflect the machine, not the network";
         assert_eq!(caveats(with(0), with(2)), [expected]);
     }
 

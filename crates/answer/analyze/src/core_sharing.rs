@@ -22,8 +22,8 @@ impl CoreSharing {
     pub const fn words(self) -> &'static str {
         match self {
             Self::OneCore => "both ends on one core",
-            Self::CoreEach => "a core for each end",
-            Self::Changing => "ends on one core at times, on two at others",
+            Self::CoreEach => "one core for each end",
+            Self::Changing => "ends sometimes on one core, sometimes on two",
         }
     }
 
@@ -63,7 +63,7 @@ pub(crate) fn unlike_placement(a: Option<CoreSharing>, b: Option<CoreSharing>) -
     let (a, b) = (a?, b?);
     (a != b || a == CoreSharing::Changing).then(|| {
         format!(
-            "unlike placement: A had {}, B {}, which changes a time as much as a stack does",
+            "different placement: A had {}, B {}, which affects times as much as a stack does",
             a.words(),
             b.words()
         )

@@ -100,12 +100,12 @@ fn of_hosts(
         .zip(summary.responder.host.as_ref());
     let (initiator, responder) = hosts
         .filter(|_| runs.iter().all(known))
-        .ok_or_else(|| "the CPU time of a host is not known of every run".to_owned())?;
+        .ok_or_else(|| "the CPU time of a host is unknown for some runs".to_owned())?;
     let period = initiator.elapsed_s.min(responder.elapsed_s) / to_f64(runs.len().max(1) as u64);
     if period < LEAST_S {
         let units = stackline_core::units::format_time(period);
         return Err(format!(
-            "a run lasted {units}, and a host counts the time of a core in steps of 10 ms"
+            "a run lasted {units}, but a host counts the time of a core in steps of 10 ms"
         ));
     }
     let (of_initiator, of_responder) = (busy_s(initiator), busy_s(responder));

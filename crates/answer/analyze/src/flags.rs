@@ -20,12 +20,15 @@ use std::collections::BTreeSet;
 pub const FLAGS: [(&str, &str); 16] = [
     (
         "overload",
-        "in a counted run or more the machine could not keep up with the network it emulated, so the figures are the machine's; `network.emulation` has the number of runs and the reasons",
+        "in at least one counted run, the machine could not keep up with the network it emulated, so the figures reflect the machine, not the network; `network.emulation` has the number of runs and the reasons",
     ),
-    ("one run", "one counted run: no interval over runs"),
+    (
+        "one run",
+        "only one counted run, so there is no interval over runs",
+    ),
     (
         "interval from calls",
-        "with it, the interval of calls or connections is from values that are not independent",
+        "the interval is over calls or connections, which are not independent of each other (raised with `one run`)",
     ),
     (
         "sd>5%",
@@ -33,7 +36,7 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
     (
         "bimodal",
-        "response times in two groups, each 5 % of them or more, means a factor of 1.5 or more apart, Ashman's D above 4.5; from 200 calls on",
+        "response times fall into two groups, each with at least 5 % of them, with means at least a factor of 1.5 apart and Ashman's D above 4.5; needs at least 200 calls",
     ),
     (
         "until not reached",
@@ -41,12 +44,12 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
     (
         "time limit",
-        "the time limit cut a run short that had a fixed number of units",
+        "the time limit cut short a run with a fixed number of units",
     ),
-    ("paging", "page faults with disk, or swapping"),
+    ("paging", "page faults with disk access, or swapping"),
     (
         "throttled",
-        "a control group above an agent was throttled in a measured period",
+        "a control group that contains an agent was throttled during a measured period",
     ),
     (
         "steal",
@@ -54,24 +57,24 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
     (
         "core full",
-        "a side used 98 % or more of the core of its one thread, or of each where `threads` says how many",
+        "a side used at least 98 % of the core of its single thread, or of each core if `threads` sets several",
     ),
     (
         "spin on one core",
-        "in the last run a side with `receive = spin` was, at the start or at the end, on the same core of the same machine as its peer, which needs that core to send",
+        "at the start or end of the last run, a side with `receive = spin` was on the same core of the same machine as its peer, which needs that core to send",
     ),
     ("lost data", "data units were lost"),
     (
         "late",
-        "paced operations began late: p99 above 1 ms, or above 10 % of the median interval",
+        "paced operations started late: p99 above 1 ms, or above 10 % of the median interval",
     ),
     (
         "congestion NAME",
-        "a congestion control other than cubic that the specification did not name",
+        "a congestion control other than cubic that the specification does not name",
     ),
     (
         "cut NAME",
-        "a kernel gave a socket a smaller buffer than the specification asks for: the option, the bytes for which it gives as much, and the sysctl that bounds it",
+        "a kernel gave a socket a smaller buffer than specified: names the option, the number of bytes granted and the sysctl that limits it",
     ),
 ];
 

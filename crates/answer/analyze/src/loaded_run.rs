@@ -173,7 +173,7 @@ impl LoadedRun {
         let (excerpt, _) = self.part.as_ref()?;
         let runs = self.index.runs.iter().filter(|run| !run.warmup).count();
         let whole = excerpt.runs.len();
-        let what = match (runs, whole) { (0, _) => "lifelines are of its beginning".to_owned(), (_, 0) => "no run's events are fewer, so findings are from records and lifelines of a beginning".to_owned(), _ => format!("findings and lifelines are of {whole} of {runs} runs"), };
+        let what = match (runs, whole) { (0, _) => "lifelines cover only the beginning of the run".to_owned(), (_, 0) => "no run has few enough events, so findings are based on records and lifelines cover only a beginning".to_owned(), _ => format!("findings and lifelines cover {whole} of {runs} runs"), };
         Some(describe_beyond(
             &self.run.path,
             command,
@@ -193,7 +193,7 @@ pub fn incomplete(run: &StoredRun, done: &str) -> Vec<String> {
     let reason = run.reason.as_deref().unwrap_or("it was killed");
     let path = run.path.display();
     let ended = (!run.complete)
-        .then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"));
+        .then(|| format!("warning: {path} is incomplete ({reason}); its contents are {done}"));
     ended
         .into_iter()
         .chain(missing(run).map(|what| format!("warning: {path}: {what}; the others are {done}")))
@@ -204,7 +204,7 @@ pub fn incomplete(run: &StoredRun, done: &str) -> Vec<String> {
 #[must_use]
 pub fn missing(run: &StoredRun) -> Option<String> {
     let names = run.missing_events();
-    (!names.is_empty()).then(|| format!("files of events are missing: {}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("event files are missing: {}", names.join(", ")))
 }
 
 /// Bytes of memory that an event takes with all that is computed of it, about.
@@ -227,7 +227,7 @@ pub(crate) fn describe_beyond(run: &Path, command: &str, events: ReadEvents, wha
     } = events;
     let (path, gigabytes) = (run.display(), of as f64 * event_bytes / 1e9);
     format!(
-        "{read} of {of} events are read at once: {what}; `stackline {command} {path} --most-events {of}` reads all, in about {gigabytes:.1} GB of memory"
+        "only {read} of {of} events were read: {what}; `stackline {command} {path} --most-events {of}` reads all of them, using about {gigabytes:.1} GB of memory"
     )
 }
 

@@ -70,13 +70,13 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Pre
             name: "simulated runs",
             value: to_f64(statistics.n),
             unit: FigureUnit::Count,
-            source: "of different seeds; the figure is their median",
+            source: "with different seeds; the figure is their median",
         },
         IntermediateValue {
             name: "standard deviation",
             value: spread,
             unit: FigureUnit::Share,
-            source: "of one run, over the mean",
+            source: "of single runs, relative to the mean",
         },
     ];
     Some(PredictionOutcome::Predicted(PredictedFigure {
@@ -88,7 +88,9 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Pre
         ],
         limit: SIMULATED,
         values,
-        assumptions: vec![format!("simulated, because no form covers it: {reason}")],
+        assumptions: vec![format!(
+            "simulated, because no closed-form formula covers it: {reason}"
+        )],
         moved: None,
     }))
 }

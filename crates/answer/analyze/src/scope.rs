@@ -22,11 +22,11 @@ impl RunOrigin {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Watch => "What `stackline watch` saw of this machine.",
-            Self::Capture => "Connections of a capture.",
-            Self::Import => "Events that were imported.",
-            Self::Requests => "Requests of programs, as a trace saw them.",
-            Self::Session => "Units on their ways, as a program of stackline recorded them.",
+            Self::Watch => "What `stackline watch` saw on this machine.",
+            Self::Capture => "Connections in a capture.",
+            Self::Import => "Imported events.",
+            Self::Requests => "Requests of programs, as recorded by a trace.",
+            Self::Session => "Paths of units, as recorded by a stackline program.",
         }
     }
 }
@@ -60,60 +60,62 @@ pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
     if has("REQUEST") {
         looked.extend([
             "name lookups, connections and handshakes",
-            "ways of requests and answers",
+            "transit of requests and answers",
             "waits at both ends",
         ]);
-        looked.extend(has("REQUEST_WORK").then_some("what servers' threads did"));
+        looked.extend(has("REQUEST_WORK").then_some("the activity of servers' threads"));
     } else if is_session(input) {
         looked.extend([
-            "what units waited for inside hosts",
-            "what held them up between hosts",
+            "reasons why units waited inside hosts",
+            "reasons why units were held up between hosts",
         ]);
     } else if has("TCP_CONNECTION") {
         looked.extend([
-            "windows without room",
+            "full receive windows",
             "retransmissions",
-            "long quiet periods of its connections",
+            "long quiet periods on connections",
         ]);
     } else if has("TCP_INFO") {
         looked.extend([
-            "windows that limit",
+            "limiting windows",
             "retransmissions",
-            "unread data of its connections",
+            "unread data on connections",
         ]);
     }
     if has("QUIC_SENT") && !is_session(input) {
         looked.extend([
-            "packets of QUIC that were lost",
-            "what held its senders back, where they log it",
+            "lost QUIC packets",
+            "reasons why QUIC senders were held back, where they log them",
         ]);
     }
     let (last, first) = looked.split_last()?;
     let looked = format!("{} and {last}", first.join(", "));
     let rest = match origin(input)? {
         RunOrigin::Watch => {
-            "what programs did with their time was not, as `watch` records the kernel alone"
+            "not for how programs spent their time, because `watch` records only the kernel"
         }
         RunOrigin::Capture => {
-            "what the programs did and what the network's queues held was not, as packets do not show it"
+            "not for what the programs did or what the network's queues held, because packets do not show it"
         }
         RunOrigin::Requests if has("REQUEST_WORK") => {
-            "what happens within programs beside their waits was not"
+            "not for what happens within programs apart from their waits"
         }
-        RunOrigin::Requests => "what servers' threads did was not, as nothing looked at them",
+        RunOrigin::Requests => {
+            "not for the activity of servers' threads, because it was not traced"
+        }
         RunOrigin::Session if has("PORT_USE") && has("CPU_USE") && has("TCP_INFO") => {
-            "what no event tells of was not"
+            "not for anything that no event shows"
         }
         RunOrigin::Session if has("PORT_USE") && has("CPU_USE") => {
-            "windows and buffers of connections were not, as no monitor saw them"
+            "not for windows and buffers of connections, because no monitor recorded them"
         }
         RunOrigin::Session if has("PORT_USE") => {
-            "what the processors of hosts were busy with was not, as no monitor saw work of theirs"
+            "not for the load on the hosts' processors, because no monitor recorded it"
         }
-        RunOrigin::Session => "ports, links and windows were not, as no monitor saw them",
-        RunOrigin::Import if is_session(input) => "what no event tells of was not",
+        RunOrigin::Session => "not for ports, links and windows, because no monitor recorded them",
+        RunOrigin::Import if is_session(input) => "not for anything that no event shows",
         RunOrigin::Import => {
-            "what limits the programs was not, as no measurement says what they should have done"
+            "not for what limits the programs, because no measurement says what they should have done"
         }
     };
     Some(format!("Looked for: {looked}; {rest}."))

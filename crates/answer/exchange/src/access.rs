@@ -91,7 +91,8 @@ pub fn read(bytes: &[u8]) -> Entries {
             Err(why) => {
                 // The line may hold anything, and what is said of it is kept.
                 let (number, bytes) = (read.lines, line.len());
-                let words = || format!("line {number} describes no request: {why} ({bytes} bytes)");
+                let words =
+                    || format!("line {number} does not describe a request: {why} ({bytes} bytes)");
                 read.mistakes.add(REPORTED, words);
                 *read.reasons.entry(why).or_default() += 1;
             }

@@ -96,7 +96,7 @@ impl ImportRequest {
         found.map(Some).ok_or_else(|| {
             let names: Vec<&str> = FROM.iter().map(|format| format.name).collect();
             Error::input(format!("unknown format {name}"))
-                .hint(format!("there are {}", names.join(", ")))
+                .hint(format!("known formats: {}", names.join(", ")))
         })
     }
 
@@ -109,7 +109,7 @@ impl ImportRequest {
                 .filter(|(name, log)| !name.is_empty() && !log.is_empty());
             let (name, log) = parts.ok_or_else(|| {
                 Error::input(format!("--host {host} does not name a log"))
-                    .hint("write --host NAME=LOG, or NAME=ADDRESS,ADDRESS")
+                    .hint("use --host NAME=LOG or NAME=ADDRESS,ADDRESS")
             })?;
             if !addresses(log).is_empty() {
                 continue;
@@ -118,7 +118,7 @@ impl ImportRequest {
                 return Err(Error::input(format!(
                     "--host {host}: {log} is not one of the logs to import"
                 ))
-                .hint("write the log's path as it stands on the command line"));
+                .hint("use the log's path exactly as on the command line"));
             }
             hosts.insert(log, name);
         }
@@ -156,10 +156,10 @@ impl ImportRequest {
             if let Some(other) = given[..index].iter().find(|other| other.file == log.file) {
                 let message = match other.name == log.name {
                     true => format!("{} is given twice", log.name),
-                    false => format!("{} and {} are one file", other.name, log.name),
+                    false => format!("{} and {} are the same file", other.name, log.name),
                 };
                 return Err(
-                    Error::input(message).hint("events would count twice; give each log once")
+                    Error::input(message).hint("events would count twice; specify each log once")
                 );
             }
         }
@@ -269,13 +269,14 @@ const LARGEST_SECRETS: u64 = 256 << 20;
 /// Secrets of TLS sessions from a file as programs write it (`SSLKEYLOGFILE`).
 fn secrets(path: &Path) -> Result<Secrets> {
     let text = guard_files::read_text(path, LARGEST_SECRETS)
-        .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?;
+        .map_err(|error| Error::input(format!("cannot read {}: {error}", path.display())))?;
     let secrets = Secrets::default();
     if secrets.learn(&text) == 0 {
-        return Err(
-            Error::input(format!("{} has no secrets of TLS sessions", path.display()))
-                .hint("programs write such a file where the variable SSLKEYLOGFILE names one"),
-        );
+        return Err(Error::input(format!(
+            "{} contains no TLS session secrets",
+            path.display()
+        ))
+        .hint("programs write such a file if the variable SSLKEYLOGFILE names it"));
     }
     Ok(secrets)
 }
@@ -334,7 +335,7 @@ fn import_as_its_form(
     context: &mut ImportContext,
 ) -> Result<TraceImport> {
     let unread = |cause: io::Error| {
-        Error::input(format!("{} cannot be read: {cause}", log.name))
+        Error::input(format!("cannot read {}: {cause}", log.name))
             .hint("check its name and permissions")
     };
     let stdin = log.path.as_os_str() == "-";
@@ -350,8 +351,8 @@ fn import_as_its_form(
             .iter()
             .any(|import| import.path == path && import.bytes == length);
         if again {
-            return Err(Error::input(format!("this run already has {}", log.name))
-                .hint("events of a log that is imported twice would count twice; import it into a run of its own"));
+            return Err(Error::input(format!("this run already contains {}", log.name))
+                .hint("events of a log that is imported twice would count twice; import it into a separate run"));
         }
     }
     // Captures are read twice, where that goes.
@@ -397,7 +398,7 @@ impl ImportOutcome {
         lines.extend(notes.map(|note| format!("warning: {note}")));
         if self.taken.refused > 0 {
             lines.push(format!(
-                "warning: {} events name one host more than a run has room for",
+                "warning: {} events were dropped because a run has no room for their host",
                 self.taken.refused
             ));
         }
@@ -419,7 +420,7 @@ impl ImportOutcome {
                 .collect();
             (from.len() > 1).then(|| {
                 let from = from.join(", ");
-                format!("note: {from} all have events of {host}, taken for one host; `--host OTHER=LOG` makes it two")
+                format!("note: {from} all have events of {host}, treated as one host; `--host OTHER=LOG` makes it two")
             })
         });
         several.collect()

@@ -36,7 +36,7 @@ pub fn protobuf(data: &TracesData) -> Vec<u8> {
 /// # Errors
 /// When a value cannot be written.
 pub fn json(data: &TracesData) -> Result<String, Error> {
-    serde_json::to_string(data).map_err(|cause| Error::new("the spans cannot be written", cause))
+    serde_json::to_string(data).map_err(|cause| Error::new("cannot write the spans", cause))
 }
 
 /// Reads either form: JSON begins with a brace or a bracket; objects follow one another, mostly one a line. Of names and attributes `stackline-redact` says what is kept, or

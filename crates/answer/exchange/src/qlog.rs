@@ -52,7 +52,7 @@ fn read_document(
         let mistake = json_mistake(&cause, 0);
         let whole = framing::whole_part(bytes, &cause)
             .ok_or_else(|| Error::new("this is not qlog", &mistake))?;
-        imported.mistake(format!("the rest, behind the last whole event: {mistake}"));
+        imported.mistake(format!("the rest, after the last whole event: {mistake}"));
         Ok(whole)
     });
     let log: Json = log?;
@@ -190,15 +190,12 @@ impl QlogTraceReader {
 
     fn read_event(&mut self, event: &Json, imported: &mut Imported) {
         let Some(event) = self.event_of(event) else {
-            imported.mistake("an event has no time or no name".to_owned());
+            imported.mistake("an event lacks a time or a name".to_owned());
             return;
         };
         let name = &self.shown(&event.name);
         let Some(at_ns) = self.time_of(event.time) else {
-            imported.mistake(format!(
-                "{name} has {} ms as its time, which is not one",
-                event.time
-            ));
+            imported.mistake(format!("{name} has an invalid time: {} ms", event.time));
             return;
         };
         self.sender.pass(at_ns);

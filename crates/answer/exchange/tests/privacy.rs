@@ -59,7 +59,7 @@ fn spans_show_no_secret() {
         "exception.type=KeyError; exception.message=…",
         "app.pin_secret=…",
         "the span \"SELECT ?\" has no trace",
-        "a value is of another kind at line 19",
+        "a value has the wrong type at line 19",
     ];
     hides(
         |contents| otlp::read(SPANS.as_bytes(), contents).unwrap(),
@@ -167,7 +167,7 @@ fn messages_quote_no_value() {
     ];
     assert!(
         said.iter()
-            .all(|said| !said.contains("SECRET") && said.contains("a value is of another kind")),
+            .all(|said| !said.contains("SECRET") && said.contains("a value has the wrong type")),
         "{said:?}"
     );
 }
@@ -210,12 +210,12 @@ fn lines_of_logs_that_cannot_be_read_are_not_quoted() {
     assert_eq!((read.mistakes.count, read.entries.len()), (2, 0));
     assert_eq!(
         read.mistakes.first[0],
-        "line 1 describes no request: no time that is known (14 bytes)"
+        "line 1 does not describe a request: no known time format (14 bytes)"
     );
     assert!(!read.mistakes.first.concat().contains("SECRET"));
     let spans = access::read(b"{\"resourceSpans\": \"SECRET\"}");
     assert_eq!(
         spans.mistakes.first,
-        ["the rest is not OTLP/JSON: a value is of another kind at line 1, column 26"]
+        ["the rest is not OTLP/JSON: a value has the wrong type at line 1, column 26"]
     );
 }

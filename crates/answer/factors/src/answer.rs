@@ -201,7 +201,7 @@ pub fn analyse(
     let fit = Fit::new(design, &terms, &values)?;
     let mut doubts = checks(design, &terms, &fit, &values);
     if terms.len() < crate::terms::terms(design).len() {
-        doubts.push("runs are missing: interactions are left out".into());
+        doubts.push("runs are missing: interactions are omitted".into());
     }
     let total = fit.total_squares;
     let share = |squares: f64| if total > 0.0 { squares / total } else { 0.0 };
@@ -372,16 +372,16 @@ fn checks(
     if fit.freedom < 1.0 {
         doubts.push(match fit.spread {
             IntervalSource::Lenth if observed.len() > 3 => {
-                "no combination was run twice: intervals are Lenth's, out of the small effects"
+                "no combination was run twice: intervals are estimated from the small effects (Lenth's method)"
                     .to_owned()
             }
-            _ => "no combination was run twice: no intervals can be given".to_owned(),
+            _ => "no combination was run twice: intervals cannot be estimated".to_owned(),
         });
         return doubts;
     }
     if design.kind == DesignKind::Screening {
         doubts.push(
-            "a screening design has parts of all interactions of two in its effects".to_owned(),
+            "a screening design has parts of all two-factor interactions in its effects".to_owned(),
         );
     }
     if let Some((lack, _)) = fit.lack() {
@@ -391,7 +391,7 @@ fn checks(
             let what = if mains {
                 "interactions"
             } else {
-                "more than these terms"
+                "terms beyond these"
             };
             doubts.push(format!(
                 "the model does not fit: {what} explain another {:.0} % of the variation",
@@ -410,7 +410,7 @@ fn checks(
         .count();
     if far > 0 && n > 8.0 {
         doubts.push(format!(
-            "{far} of {} runs lie more than {FAR} standard deviations off",
+            "{far} of {} runs are off by more than {FAR} standard deviations",
             observed.len()
         ));
     }
@@ -424,7 +424,7 @@ fn checks(
     }
     if let Some(chance) = drift(fit, observed).filter(|chance| *chance < 0.01) {
         doubts.push(format!(
-            "responses drift with the order of the runs (by chance in {:.1} % of cases)",
+            "responses drift with the order of the runs (the probability of this by chance is {:.1} %)",
             100.0 * chance
         ));
     }

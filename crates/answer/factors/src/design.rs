@@ -56,7 +56,7 @@ impl Design {
     /// One sentence: why there is none of that kind.
     pub fn new(levels: &[usize], wish: Wish) -> Result<Self, String> {
         if levels.is_empty() || levels.iter().any(|count| *count < 2) {
-            return Err("a design needs factors with at least two levels each".into());
+            return Err("a design needs factors that each have at least two levels".into());
         }
         let full = levels
             .iter()
@@ -133,7 +133,7 @@ impl Design {
             return Ok(());
         }
         Err(
-            "fractions and screening designs have two levels a factor, and one of these has more"
+            "fractions and screening designs have two levels per factor, but one of these has more"
                 .into(),
         )
     }
@@ -149,12 +149,12 @@ impl Design {
             None => {
                 let known: Vec<String> = of_these.iter().map(|one| one.runs.to_string()).collect();
                 let known = if known.is_empty() {
-                    "none is known".into()
+                    "no such fraction is known".into()
                 } else {
-                    format!("there are {}", known.join(", "))
+                    format!("known numbers: {}", known.join(", "))
                 };
                 Err(format!(
-                    "no fraction of factors: {}, combinations: {runs}; {known}",
+                    "no fraction for {} factors has {runs} combinations; {known}",
                     levels.len()
                 ))
             }

@@ -177,7 +177,7 @@ impl Fit {
         let x = DMatrix::from_fn(observed.len(), all, entry);
         let y = DVector::from_iterator(observed.len(), observed.iter().map(|one| one.value));
         let inverse =
-            inverted(&(x.transpose() * &x)).ok_or("these runs do not separate these effects")?;
+            inverted(&(x.transpose() * &x)).ok_or("these runs cannot distinguish these effects")?;
         let makes = &inverse * x.transpose();
         let coefficients = &makes * &y;
         let residuals: Vec<f64> = (&y - &x * &coefficients).iter().copied().collect();

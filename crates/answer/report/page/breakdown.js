@@ -25,14 +25,14 @@ export function breakdown(where, model, mask, dark, show) {
   if (found.median < 0) {
     where.about.textContent = "";
     fill(where.bars);
-    fill(where.body, element("p", {}, "No data unit met two monitor points and came, so nothing is known about its time."));
+    fill(where.body, element("p", {}, "No data unit passed two monitor points and arrived, so nothing is known about its time."));
     return null;
   }
   const what = model.names.texts.some((text) => text >= 0) ? "request" : "unit";
   const rows = /** @type {[string, number][]} */ ([[`The median ${what}`, found.median], ["99th percentile", found.p99]]);
   const longest = Math.max(...rows.map(([, line]) => model.took(line)), 1);
-  const each = rows.some(([, line]) => model.account(line)) ? "each with the set-up of its connection, if it is the first there" : "each from its first event to its last";
-  where.about.textContent = `Of ${counted(found.lines, what)} that came: the one in the middle, and one that only 1 in 100 is slower than, ${each}.`;
+  const each = rows.some(([, line]) => model.account(line)) ? "each including connection set-up if it is the first on its connection" : "each from its first event to its last";
+  where.about.textContent = `Of ${counted(found.lines, what)} that arrived: the median, and one that is slower than 99 in 100, ${each}.`;
   const cut = rows.map(([, line]) => model.account(line) ?? pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
   fill(where.bars, ...bars, key(model, cut, dark));
@@ -99,7 +99,7 @@ function steps(model, cut) {
     return [element("span", { title: model.explained(of.flat()[0]) }, name), ...shown];
   });
   const without = all.size - taken.length;
-  return table(`Piece by piece, in the order of the way${without ? `; ${counted(without, "piece")} without any time left out` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
+  return table(`Piece by piece, in the order of the path${without ? `; ${counted(without, "piece")} that took no time omitted` : ""}`, ["segment", "#the median unit", "#99th percentile"], rows);
 }
 
 /** Which kind of piece that is. @param {import("./model.js").Model} model @param {{from: number, to: number, waits?: boolean, cause?: number}} piece @returns {keyof typeof LAYERS} */

@@ -31,8 +31,8 @@ export function filters(form, model, measurement, changed) {
     outcome: pick("Outcome", [["", "all"], ...outcomes]),
     segment: pick("Segment", [["", "the whole line"]]),
   };
-  const least = amount("takes at least, us");
-  const most = amount("and at most, us");
+  const least = amount("at least, us");
+  const most = amount("at most, us");
   const again = element("input", { type: "checkbox" });
   const connected = element("input", { type: "checkbox" });
   const both = new Set(Array.from({ length: model.lines }, (_, line) => model.isConnection(line))).size > 1;

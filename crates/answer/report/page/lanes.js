@@ -22,9 +22,9 @@ export function isGone(model, kind) {
 
 /** What was sent again and what was dropped. @param {import("./model.js").Model} model @returns {Marks[]} */
 export function marks(model) {
-  const again = model.kinds.map((_, kind) => model.head.fates[kind] === "sent again");
+  const again = model.kinds.map((_, kind) => model.head.fates[kind] === "retransmitted");
   const gone = model.kinds.map((_, kind) => isGone(model, kind));
-  return [marked(model, "sent again", again, false), marked(model, "dropped", gone, true)].filter((lane) => lane.at.length > 0);
+  return [marked(model, "retransmitted", again, false), marked(model, "dropped", gone, true)].filter((lane) => lane.at.length > 0);
 }
 
 /** When each server was blocked: something of it was under way, and nothing came. @param {import("./model.js").Model} model @returns {Blocked[]} */

@@ -62,17 +62,17 @@ function headline() {
   document.title = `${head.title}: stackline`;
   byId("title").textContent = head.title;
   const world = head.run.world && measurements.size ? `${head.run.world} world` : "";
-  const origin = measurements.size ? "" : head.run.origin ?? "events that were imported";
+  const origin = measurements.size ? "" : head.run.origin ?? "imported events";
   byId("measured").textContent = [head.started, world, origin].filter(Boolean).join(", ");
   const warnings = [];
-  if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. What it holds is shown.`);
+  if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. Its contents are shown.`);
   const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);
-  if (lost > 0) warnings.push(`${counted(lost, "event")} could not be kept: there was no room for them.`);
+  if (lost > 0) warnings.push(`${counted(lost, "event")} could not be kept because there was no room.`);
   const { kept } = head;
-  if (kept.lines < kept.of_lines) warnings.push(`This page holds ${count(kept.lines)} of ${count(kept.of_lines)} lines: all that failed or that findings name, and some of the others. --most-events asks for more.`);
-  if (kept.loose < kept.of_loose) warnings.push(`This page holds ${count(kept.loose)} of ${count(kept.of_loose)} events that are on no line.`);
+  if (kept.lines < kept.of_lines) warnings.push(`This page holds ${count(kept.lines)} of ${count(kept.of_lines)} lines: all that failed or that findings mention, and some of the others. Use --most-events to include more.`);
+  if (kept.loose < kept.of_loose) warnings.push(`This page holds ${count(kept.loose)} of ${count(kept.of_loose)} events that are not on a line.`);
   fill(byId("warnings"), ...warnings.map((text) => element("p", { class: "warning" }, text)));
-  fill(byId("footer"), `Made by stackline ${head.run.stackline ?? ""}. ${counted(kept.lines, "line")}, ${counted(model.at.length, "event")}. Times count from the first event, in the time of ${head.reference || "its host"}. Nothing of this page comes from or goes to a network.`);
+  fill(byId("footer"), `Made by stackline ${head.run.stackline ?? ""}. ${counted(kept.lines, "line")}, ${counted(model.at.length, "event")}. Times are relative to the first event, on the clock of ${head.reference || "its host"}. This page neither loads data from a network nor sends any.`);
 }
 
 function tools() {
@@ -151,7 +151,7 @@ function slow() {
   answer(typical);
   hops(picture.selected[0] ?? typical?.line ?? -1);
   const found = segments(model, picture.mask);
-  byId("segments-about").textContent = `Time between the events that follow each other on ${counted(picture.mask.reduce((sum, one) => sum + one, 0), "chosen line")}. Percentiles are exact. Durations are drawn on a logarithmic axis from the least to the largest.`;
+  byId("segments-about").textContent = `Time between successive events on ${counted(picture.mask.reduce((sum, one) => sum + one, 0), "selected line")}. Percentiles are exact. Durations are drawn on a logarithmic axis from the smallest to the largest.`;
   fill(byId("segments-body"), ...segmentTable(model, [...causes(model, of), ...found], (segment) => {
     const { sorted } = segment;
     form.segment(`${segment.from}>${segment.to}`, sorted[Math.floor((sorted.length - 1) * 0.99)]);
@@ -192,8 +192,8 @@ function undrawn() {
   byId("undrawn").hidden = false;
   // Findings and figures come before what is missing.
   if (model.at.length === 0) byId("environment").before(byId("lifelines"));
-  byId("undrawn").textContent = model.at.length ? "No event names a data unit, so there are no lifelines. What monitors saw is drawn over time."
-    : "This run kept no events, so there are no lifelines: `stackline run SPEC --trace` keeps them.";
+  byId("undrawn").textContent = model.at.length ? "No event names a data unit, so there are no lifelines. Monitor data is drawn over time."
+    : "This run kept no events, so there are no lifelines: use `stackline run SPEC --trace` to keep them.";
 }
 
 /** The line that a text names: its id, or its number and flow as in `unit 12 of flow 3`. @param {string} text */
@@ -247,7 +247,7 @@ function focusOn(from, to) {
 function status() {
   const { view, seen, selected } = picture;
   const step = (view.to - view.from) / 1000;
-  const how = seen.dense ? (seen.whole ? `${counted(seen.lines, "line")}, the darker the more` : "drawing") : counted(seen.lines, "line");
+  const how = seen.dense ? (seen.whole ? `${counted(seen.lines, "line")}, darker where there are more` : "drawing") : counted(seen.lines, "line");
   const text = `${moment(Math.max(0, view.from), step)} to ${moment(view.to, step)}: ${how}${selected.length ? `; selected: ${model.name(selected[0])}${selected.length > 1 ? ` and ${selected.length - 1} more` : ""}` : ""}`;
   if (byId("status").textContent !== text) byId("status").textContent = text;
   clearTimeout(status.timer);

@@ -134,7 +134,7 @@ export class Model {
       case 2: return `${outcome} ${counted(this.detail[line], "time")}`;
       case FLUSHED: case NEVER_ARRIVED: return point ? `${outcome}; last seen at ${this.pointName(this.detail[line])}` : outcome;
       case 5: return point ? `its beginning is missing; first seen at ${this.pointName(this.detail[line])}` : outcome;
-      case 6: return point ? `under way when recording ended; last seen at ${this.pointName(this.detail[line])}` : outcome;
+      case 6: return point ? `in flight when recording ended; last seen at ${this.pointName(this.detail[line])}` : outcome;
       default: return outcome;
     }
   }
@@ -206,7 +206,7 @@ export class Model {
 
   /** What happens between two points, as long as it takes to say it. @param {{from: number, to: number, cause?: number}} piece */
   explained({ from, to, cause }) {
-    if (cause !== undefined) return "by the account of requests that findings have";
+    if (cause !== undefined) return "as accounted for in the findings";
     const said = (/** @type {number} */ kind) => `${this.pointName(kind)}${this.entry(kind) ? ` (${this.entry(kind).help.split(";")[0]})` : ""}`;
     return `from ${said(from)} to ${said(to)}`;
   }

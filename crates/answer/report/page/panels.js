@@ -47,7 +47,7 @@ export function selected(model, line, go) {
   return [
     element("h3", {}, `${capital(model.name(line))}: ${time(model.end[line] - model.start[line])}`),
     element("p", { class: "soft" }, `${model.fate(line)}${size}, ${counted(events.length, "event")}, id ${model.unit(line)}`),
-    element("div", { class: "controls" }, button("Line before", go.before), button("Line after", go.after), button("Zoom to it", go.zoom)),
+    element("div", { class: "controls" }, button("Previous line", go.before), button("Next line", go.after), button("Zoom to it", go.zoom)),
     eventTable(model, "Its events", events, (event) => event >= marks),
   ];
 }
@@ -71,7 +71,7 @@ function eventTable(model, caption, events, strong) {
       element(strong(event) ? "strong" : "span", { title: model.entry(kind)?.help }, keyword), place && place !== host ? `${host} ${place}` : host, data,
       error === 0 ? "none: same clock" : error === undefined || error === null ? "unknown" : `± ${time(error)}`];
   });
-  return table(caption, ["#time", "#since the last", "segment", "event", "where", "data", "clock error"], rows);
+  return table(caption, ["#time", "#since previous", "segment", "event", "where", "data", "clock error"], rows);
 }
 
 /** @param {string} text */
@@ -94,9 +94,9 @@ export function inView(picture, select) {
 
 /** @param {import("./model.js").Model} model @param {import("./segments.js").Segment[]} found @param {(segment: import("./segments.js").Segment) => void} choose @returns {Node[]} */
 export function segmentTable(model, found, choose) {
-  if (found.length === 0) return [element("p", {}, "The chosen lines have no segments.")];
+  if (found.length === 0) return [element("p", {}, "The selected lines have no segments.")];
   const byCause = found.filter((segment) => segment.cause !== undefined);
-  if (byCause.length) return [segmentRows(model, "What the time of requests went into, by the account that findings have", byCause, null), ...segmentTable(model, found.slice(byCause.length), choose)];
+  if (byCause.length) return [segmentRows(model, "Where the time of requests went, as accounted for in the findings", byCause, null), ...segmentTable(model, found.slice(byCause.length), choose)];
   const weighty = new Set([...found].sort((a, b) => b.sum - a.sum).slice(0, SOME));
   const heading = found.length > SOME ? `The ${SOME} segments that took most of the time, in the order of the path` : "Segments in the order of the path";
   const made = [segmentRows(model, heading, found.filter((segment) => weighty.has(segment)), choose)];
@@ -126,20 +126,20 @@ export function operation({ servers, groups }) {
   const { profiles, blocked, together } = servers;
   const nodes = [];
   if (profiles.length) {
-    nodes.push(element("p", { class: "soft" }, "Of the time from the first event to the last: how much of it units were in each stretch of the way inside the host. Several can be at once, so bars of a host do not add up. A pale bar is a waiting room; what limits is what units wait for while nothing waits behind it."));
+    nodes.push(element("p", { class: "soft" }, "Share of the time from the first event to the last during which units were in each stretch of the path inside the host. Several stretches can be occupied at once, so the bars of a host do not add up. A pale bar is a waiting room; the limit is the stretch that units wait for while none waits after it."));
     nodes.push(element("div", { class: "profiles" }, ...profiles.map((/** @type {any} */ { host, idle, stretches }) => element("div", { class: "profile" },
       element("h3", {}, host),
       ...stretches.filter((/** @type {any} */ one) => one.share >= 0.001).map((/** @type {any} */ one) => profileBar(one.name, one.share, one.waits ? "waits" : "works",
-        `${percent(one.share)}${one.at_once >= 1.05 ? `, ${one.at_once.toFixed(1)} at once` : ""}${(one.limits ?? 0) >= 0.05 ? `; limits ${percent(one.limits)}` : ""}`)),
-      profileBar("nothing to do", idle, "idle", percent(idle))))));
+        `${percent(one.share)}${one.at_once >= 1.05 ? `, ${one.at_once.toFixed(1)} at once` : ""}${(one.limits ?? 0) >= 0.05 ? `; the limit ${percent(one.limits)}` : ""}`)),
+      profileBar("idle", idle, "idle", percent(idle))))));
   }
   if (blocked.length) {
     const rows = blocked.map((/** @type {any} */ one) => [groups[one.group], count(one.intervals.length),
       time(Math.max(...one.intervals.map((/** @type {[number, number]} */ [from, to]) => to - from))), time(one.blocked_ns), percent(one.blocked_ns / Math.max(1, one.busy_ns)), time(one.threshold_ns)]);
-    nodes.push(table("Blocked: something was under way, and nothing came for longer than five usual gaps", ["server", "#intervals", "#longest", "#together", "#of its busy time", "#longer than"], rows));
+    nodes.push(table("Blocked: units were in flight, and none arrived for longer than five usual gaps", ["server", "#intervals", "#longest", "#together", "#of its busy time", "#longer than"], rows));
   }
   if (together) {
-    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be if they were independent.`));
+    nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be expected if they were independent.`));
   }
   return nodes;
 }
@@ -181,7 +181,7 @@ export function statistics(head) {
       (row.flags ?? []).join(", ")];
   });
   return [
-    rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, head.run.origin ?? "This run measured nothing; its events were imported."),
+    rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, head.run.origin ?? "This run has no measurements; its events were imported."),
     head.printed ? element("details", rows.length ? {} : { open: "" }, element("summary", {}, "As printed, with notes"), element("pre", {}, head.printed)) : null,
   ].filter((node) => node !== null);
 }
@@ -249,7 +249,7 @@ export function environment(model) {
     [...Object.entries(host.absent).map(([what, why]) => `no ${what}: ${why}`), ...host.notes].join("; ") || "–"]);
   const flows = head.flows.slice(0, 200).map((/** @type {any} */ flow) => [`flow ${flow.id}`, String(flow.measurement + 1), `${flow.warmup ? "warm-up " : ""}${flow.run + 1}`, flow.hosts.join(" to "), flow.stack]);
   return [
-    head.run.map ? element("figure", {}, element("figcaption", {}, "How busy the lines were: each with its busier direction"), element("img", { class: "map", alt: "The network with how busy its lines were", src: `data:image/svg+xml,${encodeURIComponent(head.run.map)}` })) : null,
+    head.run.map ? element("figure", {}, element("figcaption", {}, "Line load: each line with its busier direction"), element("img", { class: "map", alt: "The network and the load of its lines", src: `data:image/svg+xml,${encodeURIComponent(head.run.map)}` })) : null,
     hosts.length ? table("Hosts, their events and their clocks", ["host", "#events", "#lost", "clock", "#error", "cost of tracing", "notes"], hosts) : null,
     flows.length ? element("details", {}, element("summary", {}, counted(head.flows.length, "flow")), table(flows.length < head.flows.length ? "The first flows" : "Flows", ["flow", "#measurement", "#run", "hosts", "stack"], flows)) : null,
     head.specification ? element("details", { open: true }, element("summary", {}, "Specification"), element("pre", {}, head.specification)) : null,

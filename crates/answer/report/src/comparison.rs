@@ -77,8 +77,7 @@ fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
     }
     let mut lines = vec![
         String::new(),
-        "An interval covers variation within each run, not what changed between the two."
-            .to_owned(),
+        "An interval covers variation within each run, not changes between the two.".to_owned(),
     ];
     for caveat in claimed.iter().flat_map(|c| &c.caveats) {
         let caveat = format!("- {caveat}");

@@ -15,7 +15,7 @@ pub fn connections(all: &[CapturedConnection]) -> String {
         "connection",
         "round trip",
         "acks",
-        "bytes there",
+        "bytes sent",
         "back",
         "again",
         "no window",
@@ -47,7 +47,7 @@ pub fn connections(all: &[CapturedConnection]) -> String {
         );
     }
     if all.len() > LISTED {
-        text += &format!("and {} with less data\n", all.len() - LISTED);
+        text += &format!("and {} more with less data\n", all.len() - LISTED);
     }
     text
 }

@@ -50,8 +50,7 @@ pub fn display(address: &str, rows: &[DisplayRateRow]) -> String {
     let mut out = format!("display at {address}\n\n");
     all.iter()
         .for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
-    out +=
-        "\nmean ± 95 % over n trials; construction: window hidden; display: timed by the display\n";
+    out += "\nmean ± 95 % over n trials; construction: with the window hidden; display: timed by the display\n";
     let mut notes: Vec<String> = Vec::new();
     for row in rows {
         let note = row

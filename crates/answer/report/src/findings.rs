@@ -58,9 +58,9 @@ fn saves(finding: &Finding) -> String {
     match finding.saves {
         None => String::new(),
         Some(_) if finding.is_idle() => {
-            "; what was tried against it saves nothing alone".to_owned()
+            "; the changes tried against it save nothing on their own".to_owned()
         }
-        Some(saves) => format!("; what was tried against it saves {:.0} %", 100.0 * saves),
+        Some(saves) => format!("; the changes tried against it save {:.0} %", 100.0 * saves),
     }
 }
 
@@ -70,7 +70,7 @@ fn seen(evidence: &Evidence) -> String {
     if let Some((host, row)) = evidence.events.first() {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
         text += &format!(
-            " [its events span {}; event {row} of {host}",
+            " [its events span {}; event {row} at {host}",
             units::format_time(lasts)
         );
         if evidence.events.len() > 1 {

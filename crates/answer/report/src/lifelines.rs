@@ -112,13 +112,13 @@ fn outcome(lifelines: &Lifelines, outcome: LifelineOutcome) -> String {
     match outcome {
         LifelineOutcome::Complete => "complete".into(),
         LifelineOutcome::CacheHit => "cache hit".into(),
-        LifelineOutcome::Retried { .. } => "retried, and came".into(),
+        LifelineOutcome::Retried { .. } => "retried, then arrived".into(),
         LifelineOutcome::Flushed { after } => format!("flushed after {}", at(after)),
         LifelineOutcome::NeverArrived { after } => format!("never arrived after {}", at(after)),
         LifelineOutcome::Unfinished { after } => {
-            format!("under way at the end, after {}", at(after))
+            format!("in flight at the end, after {}", at(after))
         }
-        LifelineOutcome::Headless { before } => format!("recorded from {} on only", at(before)),
+        LifelineOutcome::Headless { before } => format!("recorded only from {} on", at(before)),
     }
 }
 
@@ -127,7 +127,7 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
     let groups = &shown.lifelines.groups;
     let several = groups.len() > 1 && groups.len() <= 8;
     let mut head = vec![
-        "what became of units".to_owned(),
+        "outcome of units".to_owned(),
         "units".into(),
         "share".into(),
     ];
@@ -198,7 +198,7 @@ const MOST_CAUSES: usize = 24;
 /// What the time of requests went into, by the account that findings have.
 fn requests(times: &AccountedTimes) -> Vec<String> {
     let head = [
-        "what requests' time went into",
+        "time spent on requests",
         "n",
         "min",
         "median",
@@ -217,7 +217,7 @@ fn requests(times: &AccountedTimes) -> Vec<String> {
     let mut lines = grid(rows);
     let more = times.causes.len().saturating_sub(MOST_CAUSES);
     if more > 0 {
-        lines.push(format!("and {more} other parts, each less than these"));
+        lines.push(format!("and {more} other parts, each smaller than these"));
     }
     lines
 }
@@ -247,7 +247,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
 /// What connecting took: no data unit waits for it as for a part of its way.
 fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
     let of = |segment: &&LifelineSegment| segment.connections && segment.group.is_none();
-    let rows = stretches(shown, "where the time of connections went", of);
+    let rows = stretches(shown, "where connection time went", of);
     (rows.len() > 1).then(|| grid(rows))
 }
 
@@ -340,7 +340,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
         return None;
     }
     let head = [
-        "throughput from unit to unit",
+        "throughput unit by unit",
         "side",
         "units",
         "average",
@@ -375,7 +375,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     }
     let mut lines = grid(rows);
     if rates.iter().any(|rates| rates.jitter_ns.is_some()) {
-        lines.push("jitter: how times on the way differ from unit to unit (RFC 3550)".to_owned());
+        lines.push("jitter: how transit times differ from unit to unit (RFC 3550)".to_owned());
     }
     let average = |rates: &Rates| rates.average_bit_s.unwrap_or(f64::INFINITY);
     if rates.iter().any(|rates| {
@@ -383,8 +383,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
             .bursts_bit_s
             .is_some_and(|bursts| bursts.max > 2.0 * average(rates))
     }) {
-        let why = "A burst is as fast as an application hands five units over or takes them; between it and the link are \
-                   buffers, so it can be above the rate of the link.";
+        let why = "The rate of a burst is that at which an application hands over or takes five units; there are buffers between it and the link, so it can exceed the rate of the link.";
         lines.extend(wrap(why, WIDTH));
     }
     Some(lines)
@@ -403,7 +402,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     }
     let name = |group: u32| shown.lifelines.groups[group as usize].as_str();
     let head = [
-        "blocked with units under way",
+        "blocked with units in flight",
         "intervals",
         "longer than",
         "longest",
@@ -431,9 +430,9 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     let mut lines = grid(rows);
     for pair in &shown.statistics.synchrony {
         let verdict = if pair.is_significant() {
-            "more than chance"
+            "more than by chance"
         } else {
-            "no more than chance explains"
+            "no more than by chance"
         };
         lines.push(format!(
             "{} and {}: both blocked {} of the time, {} expected: {verdict} (p = {})",
@@ -447,7 +446,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     lines.extend(shown.statistics.together.map(|together| {
         let (share, expected) = (percent(together.share), percent(together.expected));
         format!(
-            "several of {} blocked at once: {share} of the time, {expected} if they were independent",
+            "several of {} blocked at once: {share} of the time; {expected} expected if independent",
             together.groups
         )
     }));
@@ -465,7 +464,7 @@ fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
         return None;
     }
     let head = [
-        "of each host's time",
+        "time of each host",
         "units",
         "of the time",
         "at once",
@@ -491,7 +490,7 @@ fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
             ]);
         }
         rows.push(vec![
-            "  nothing to do".into(),
+            "  idle".into(),
             String::new(),
             percent(profile.share(profile.idle_ns)),
         ]);
@@ -509,11 +508,11 @@ fn notes(shown: &Shown<'_>) -> Vec<String> {
         let error = segment.clock_error_ns;
         let why = match error {
             _ if host(segment.from) == host(segment.to) => {
-                "on one clock: there the two can come in either order".to_owned()
+                "on one clock, where the two can come in either order".to_owned()
             }
-            None => "how far the two clocks agree is not known".to_owned(),
-            Some(0) => "on one clock: there the two can come in either order".to_owned(),
-            Some(error) => format!("the two clocks agree to {}", time(error as f64)),
+            None => "the error between the two clocks is unknown".to_owned(),
+            Some(0) => "on one clock, where the two can come in either order".to_owned(),
+            Some(error) => format!("the two clocks agree to within {}", time(error as f64)),
         };
         let negative = match segment.negative {
             0 => "the median is within the clocks' error".to_owned(),

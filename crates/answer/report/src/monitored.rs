@@ -105,7 +105,7 @@ pub fn monitored(
         },
         band: None,
         curves,
-        below: format!("Each value stands where its interval ends.{shown}"),
+        below: format!("Each value is drawn at the end of its interval.{shown}"),
     };
     Some(Monitored { chart, of_curves })
 }

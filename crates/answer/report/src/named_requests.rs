@@ -20,7 +20,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let header = ["request", "count", "failed", "p50", "p99", "most of it"].map(str::to_owned);
+    let header = ["request", "count", "failed", "p50", "p99", "main part"].map(str::to_owned);
     let mut rows = vec![header.to_vec()];
     rows.extend(all.iter().take(MOST).map(|named| row(named, all)));
     // A name has the room that the figures leave.
@@ -45,7 +45,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     if more > 0 {
         let rest: u64 = all.iter().skip(MOST).map(|named| named.count).sum();
         lines.push(format!(
-            "and {rest} requests of {more} other names (--json has all)"
+            "and {rest} requests with {more} other names (--json has all)"
         ));
     }
     let beside: u64 = all
@@ -55,7 +55,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
         .sum();
     if beside > 0 {
         lines.push(format!(
-            "{beside} of them are of programs beside the traced one; findings are not of their time"
+            "{beside} of them are from programs other than the traced one; findings do not cover their time"
         ));
     }
     lines.extend(processes(all));
@@ -81,7 +81,7 @@ fn processes(all: &[NamedRequests]) -> Vec<String> {
     match servers.is_empty() {
         true => Vec::new(),
         false => wrap(
-            &format!("processes that answered: {}", servers.join("; ")),
+            &format!("answering processes: {}", servers.join("; ")),
             COLUMNS,
         ),
     }
@@ -146,7 +146,7 @@ mod tests {
             lines.iter().all(|line| line.chars().count() <= 80),
             "{text}"
         );
-        assert!(lines[0].starts_with("request ") && lines[0].ends_with("most of it"));
+        assert!(lines[0].starts_with("request ") && lines[0].ends_with("main part"));
         assert!(lines[4].contains("  -  "), "{}", lines[4]);
         assert_eq!(
             lines[11],
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 of them are of programs beside the traced one; findings are not of their time",
-                "processes that answered: python3 on app: 811, 815, 820"
+                "3 of them are from programs other than the traced one; findings do not cover their time",
+                "answering processes: python3 on app: 811, 815, 820"
             ]
         );
     }

@@ -20,7 +20,7 @@ pub fn ncc(reports: &ImpAnalysis) -> String {
         .map(|imp| imp.seconds)
         .fold(0.0, f64::max);
     let mut out = format!(
-        "{} IMPs and {} directions of lines, reports of {}\n\n",
+        "{} IMPs and {} line directions, reports covering {}\n\n",
         reports.imps.len(),
         reports.lines.len(),
         units::format_time(seconds)
@@ -31,7 +31,7 @@ pub fn ncc(reports: &ImpAnalysis) -> String {
     let found = anomalies(reports);
     out.push('\n');
     if found.is_empty() {
-        out += "nothing out of the ordinary\n";
+        out += "nothing unusual\n";
     }
     found.iter().for_each(|one| out += &format!("! {one}\n"));
     out
@@ -44,7 +44,7 @@ const COLUMNS: usize = 6;
 #[must_use]
 pub fn ncc_each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64) -> String {
     let lines = busiest(spans);
-    let mut head = vec!["from", "messages", "CPU most", "down"];
+    let mut head = vec!["from", "messages", "max CPU", "down"];
     head.extend(&lines);
     let row = |(number, reports): (&u64, &ImpAnalysis)| {
         let lines_down = reports
@@ -79,7 +79,7 @@ pub fn ncc_each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64) -> String {
     };
     let align = vec![Align::Right; head.len()];
     let mut out = format!(
-        "each {}: messages delivered, the busiest processor, lines down, how busy lines were\n\n",
+        "every {}: messages delivered, load of the busiest processor, lines down, line load\n\n",
         units::format_time(span_s)
     );
     out += &table(&head, &align, spans.iter().map(row).collect());
@@ -152,7 +152,7 @@ fn imps(reports: &ImpAnalysis) -> String {
     let align = name_and_figures::<8>();
     let mut out = table(&head, &align, imps.into_iter().map(row).collect());
     if idle > 0 {
-        out += &format!("and {idle} without a packet of a host\n");
+        out += &format!("and {idle} without a packet from a host\n");
     }
     out
 }
@@ -194,7 +194,7 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
     for (name, imp) in &reports.imps {
         found.extend((imp.unreachable > 0).then(|| {
             format!(
-                "{name} had {} packets for IMPs that cannot be reached",
+                "{name} had {} packets for unreachable IMPs",
                 imp.unreachable
             )
         }));
@@ -205,26 +205,26 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
             )
         }));
         let is_short = imp.reassembly.1 > 0 && imp.reassembly.0 == 0;
-        found.extend(
-            is_short.then(|| format!("{name} had no buffer left to put messages together")),
-        );
+        found.extend(is_short.then(|| format!("{name} had no reassembly buffer left")));
     }
     for (name, line) in &reports.lines {
         found.extend((line.up_seconds <= 0.0).then(|| format!("{name} was down all the time")));
         let was_up = line.up_seconds > 0.0 && is_down(line);
         found.extend(was_up.then(|| {
             format!(
-                "{name} went down {} times and was up {} of {}",
+                "{name} went down {} times and was up for {} of {}",
                 line.downs,
                 units::format_time(line.up_seconds),
                 units::format_time(line.seconds)
             )
         }));
         let again = line.again as f64 / (line.packets.max(1)) as f64;
-        found.extend(
-            (again > AGAIN)
-                .then(|| format!("{} of the packets over {name} went again", percent(again))),
-        );
+        found.extend((again > AGAIN).then(|| {
+            format!(
+                "{} of the packets over {name} were retransmitted",
+                percent(again)
+            )
+        }));
         found.extend(
             (line.busy.1 > FULL)
                 .then(|| format!("{name} was full: busy {} of a report", percent(line.busy.1))),

@@ -214,7 +214,7 @@ fn transfer(summary: &Summary) -> Option<String> {
 fn fairness(summary: &Summary) -> Option<String> {
     let index = summary.fairness?;
     let least = if index.n > 1 {
-        format!(" (least {:.3})", index.min)
+        format!(" (minimum {:.3})", index.min)
     } else {
         String::new()
     };
@@ -229,7 +229,7 @@ fn transactions(summary: &Summary) -> Option<String> {
     let (each, rate) = (summary.transaction_s?, summary.transactions_per_s?);
     let connect = summary.connect_s.map_or_else(String::new, |s| {
         format!(
-            ", of it connect and disconnect {}",
+            ", of which connect and disconnect take {}",
             units::format_time(s.mean)
         )
     });
@@ -260,7 +260,7 @@ fn lateness(summary: &Summary) -> Vec<String> {
     summary
         .lateness_s
         .iter()
-        .map(|s| times("paced operations began late by", "operation", s))
+        .map(|s| times("paced operations started late by", "operation", s))
         .collect()
 }
 
@@ -275,9 +275,7 @@ fn backlog(summary: &Summary) -> Vec<String> {
         units::format_time(response.mean),
     );
     vec![format!(
-        "calls were answered more slowly than they were to be made: of their mean of {mean}, {wait} are the caller's backlog \
-         and not the network's delay; a call itself took {call}. Without a time between calls, or with more pairs at once, \
-         there is none"
+        "calls were answered more slowly than they were scheduled: of their mean of {mean}, {wait} is the caller's backlog and not network delay; a call itself took {call}. Without a time between calls, or with more pairs at once, there is no backlog"
     )]
 }
 

@@ -160,28 +160,27 @@ const COLUMNS: [PaperColumn; 12] = [
     }),
     PaperColumn::right(
         "printed",
-        "in the paper; lost in all copies at hand where it says so",
+        "in the paper; \"lost\" where all available copies lack it",
         |row, _| row.printed.as_ref().map(PaperFigure::text),
     ),
     PaperColumn::right(
         "as printed",
-        "the paper's formula, where another one is right",
+        "the paper's formula, where a different one is correct",
         |row, digits| row.as_printed.map(|s| ms(s, digits)),
     ),
     PaperColumn::right(
         "formula",
-        "the right one, with the paper's costs",
+        "the correct formula, with the paper's costs",
         |row, digits| row.formula.map(|s| ms(s, digits)),
     ),
     PaperColumn::right(
         "profile",
-        "the same with the costs of the host profile, which has the latency too",
+        "the same with the costs of the host profile, which includes the latency",
         |row, digits| row.profile.map(|s| ms(s, digits)),
     ),
     PaperColumn::right(
         "simulated",
-        "that profile; in parentheses how far it is from the formula (= is equal to rounding) and the standard error of \
-         what is drawn",
+        "that profile; in parentheses its deviation from the formula (= is equal up to rounding) and the standard error of random values",
         |row, digits| {
             Some(format!(
                 "{}{}",
@@ -195,7 +194,7 @@ const COLUMNS: [PaperColumn; 12] = [
     }),
     PaperColumn::right(
         "off %",
-        "the simulation of what is printed, or the formula where nothing is simulated",
+        "the simulation compared with the printed figure, or the formula where nothing is simulated",
         |row, _| row.off_percent.map(|off| format!("{off:.1}")),
     ),
     PaperColumn::left("why", "", |row, _| row.why.clone()),

@@ -27,7 +27,7 @@ const AGAIN: u32 = 0xb86e00;
 
 /// What the bars show: what was sent again, what went no further.
 const BARS: [(&str, u32, &[DataFate]); 2] = [
-    ("sent again", AGAIN, &[DataFate::SentAgain]),
+    ("retransmitted", AGAIN, &[DataFate::SentAgain]),
     ("dropped", DROPPED, &[DataFate::Dropped, DataFate::GivenUp]),
 ];
 

@@ -17,12 +17,12 @@ use stackline_core::units;
 #[must_use]
 pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
     let mut lines = vec![format!(
-        "seed {}: one sequence of drawn sizes and delays for each measurement, part, run and replica",
+        "seed {}: one sequence of random sizes and delays for each measurement, part, run and replica",
         plan.seed
     )];
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     let most = plan.most_time().map_or_else(String::new, |time| {
-        format!(", at most {time} by time limits")
+        format!(", limited to {time} by time limits")
     });
     lines.push(format!(
         "measurements {}, runs {runs}{most}",
@@ -123,7 +123,7 @@ fn runs(m: &Measurement) -> String {
     )];
     said.push(match m.warmup {
         Warmup::Runs(0) => "no warm-up".to_owned(),
-        Warmup::Runs(n) => format!("after {} of warm-up", plural(u64::from(n), "run")),
+        Warmup::Runs(n) => format!("after {} to warm up", plural(u64::from(n), "run")),
         Warmup::Time(time) => format!("after {time} of warm-up runs"),
     });
     said.with(m.time_limit, |limit| format!("each at most {limit}"));
@@ -141,9 +141,9 @@ const fn composer(composer: Composer) -> &'static str {
     match composer {
         Composer::Basic => "one part alone",
         Composer::Parallel => "all parts at once, each measured",
-        Composer::Background => "the first part is measured, the others are load",
+        Composer::Background => "the first part is measured, the others are background load",
         Composer::PriorityBackground => {
-            "the first part is measured at a higher priority, the others are load"
+            "the first part is measured at a higher priority, the others are background load"
         }
         Composer::Total => "all parts at once, one figure for all",
     }
@@ -185,7 +185,7 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
     let reached = match m.world {
         World::Live => host.map_or_else(|| via(&Via::Local), |host| via(&host.via)),
         World::Emulated => {
-            "a child process on this machine, in a network namespace of its own".to_owned()
+            "a child process on this machine, in its own network namespace".to_owned()
         }
         modelled => modelled.to_string(),
     };
@@ -195,7 +195,7 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
     };
     let core = core.or(host.and_then(|host| host.cpu));
     let core = core.map_or_else(
-        || "no core written".to_owned(),
+        || "no core specified".to_owned(),
         |core| format!("pinned to core {core}"),
     );
     format!("{name}{reached}, {core}")
@@ -212,14 +212,14 @@ fn data(part: &MeasurementPart) -> String {
         UnitCount::Units(n) => plural(n, "unit"),
         UnitCount::Amount(bytes) => match data.last_unit() {
             Some(last) => format!(
-                "{} in all, the last unit {}, units",
+                "{} in total, the last unit {}, units",
                 units::format_size(bytes),
                 units::format_size(last)
             ),
-            None => format!("{} in all, units", units::format_size(bytes)),
+            None => format!("{} in total, units", units::format_size(bytes)),
         },
         UnitCount::WholeFile => "the whole file, units".to_owned(),
-        UnitCount::Unlimited => "units without end".to_owned(),
+        UnitCount::Unlimited => "unlimited units".to_owned(),
     };
     let pairs = if part.replicas == 1 {
         String::new()

@@ -98,7 +98,7 @@ fn details(p: &Predicted, measured: bool) -> Vec<String> {
         PredictionOutcome::Predicted(answer) => values(answer),
     };
     if measured && p.measured.is_none() && p.prediction.answer().is_some() {
-        lines.push("the run has no such figure".to_owned());
+        lines.push("the run does not have this figure".to_owned());
     }
     lines
         .into_iter()
@@ -120,7 +120,7 @@ fn values(answer: &PredictedFigure) -> Vec<String> {
     let rows: Vec<Vec<String>> = answer.values.iter().map(row).collect();
     let widths = widths(&rows);
     let what = vec![format!(
-        "{}, nine of ten runs from {least} to {greatest}:",
+        "{}, in nine of ten runs from {least} to {greatest}:",
         answer.quantity.name()
     )];
     what.into_iter()

@@ -343,13 +343,13 @@ fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
         (false, false) => None,
     };
     let times = over.map(|over| format!("{} over {over}", Percentile::names(percentiles)));
-    let runs = any(RunMetric::Throughput).then(|| "a..b least and most of them".to_owned());
+    let runs = any(RunMetric::Throughput).then(|| "a..b lowest and highest".to_owned());
     // Of runs that are alike both weigh the same.
     let uneven = |s: &Summary| s.rate_of.is_some() && s.normalised_sd.is_some_and(|sd| sd > UNEVEN);
     let weights = summaries
         .iter()
         .any(uneven)
-        .then(|| "a mean time weighs each call alike, a rate each run".to_owned());
+        .then(|| "a mean time weights all calls equally, a rate all runs".to_owned());
     let alike = summaries
         .iter()
         .any(is_deterministic)
@@ -474,7 +474,8 @@ fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) ->
         format!("sd>5% (sd {})", figure::percent(sd))
     });
     let (overloaded, runs) = (summary.overloaded(), summary.runs);
-    let overload = format!("overload ({overloaded} of {runs} runs; the figures are the machine's)");
+    let overload =
+        format!("overload ({overloaded} of {runs} runs; the figures reflect the machine)");
     let lost = lost_data(summary);
     let mine = summary
         .flags

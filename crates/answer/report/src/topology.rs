@@ -98,15 +98,15 @@ fn hosts(network: &Network) -> Vec<String> {
 fn interface(interface: &NetworkInterface) -> Option<String> {
     let mut said = Vec::new();
     said.with(interface.buffer_frames, |frames| {
-        format!("{frames} frames of buffer")
+        format!("buffer of {frames} frames")
     });
     said.when(interface.single_buffered, "single-buffered");
     said.when(interface.busy_waiting, "busy-waiting");
-    said.when(interface.interface_copies, "copying by itself");
+    said.when(interface.interface_copies, "copies by itself");
     if interface.copy_per_packet.0 > 0 || interface.copy_ns_per_byte > 0.0 {
         let per_byte = units::format_time(interface.copy_ns_per_byte / 1e9);
         said.push(format!(
-            "copying takes {} a packet and {per_byte} a byte",
+            "copying takes {} per packet and {per_byte} per byte",
             interface.copy_per_packet
         ));
     }
@@ -124,14 +124,14 @@ fn work(work: &ProgramCosts) -> Option<String> {
     let mut said = Vec::new();
     let some = |time: Duration| (time.0 > 0).then_some(time);
     said.with(some(work.per_operation), |time| {
-        format!("{time} an operation")
+        format!("{time} per operation")
     });
     said.extend(
         (work.ns_per_byte > 0.0)
-            .then(|| format!("{} a byte", units::format_time(work.ns_per_byte / 1e9))),
+            .then(|| format!("{} per byte", units::format_time(work.ns_per_byte / 1e9))),
     );
-    said.with(some(work.per_message), |time| format!("{time} a message"));
-    said.with(some(work.per_switch), |time| format!("{time} a switch"));
+    said.with(some(work.per_message), |time| format!("{time} per message"));
+    said.with(some(work.per_switch), |time| format!("{time} per switch"));
     let mut all = Vec::new();
     all.extend((!said.is_empty()).then(|| format!("programs take {}", said.join(", "))));
     all.with(work.polls, |every| format!("programs poll every {every}"));
@@ -191,7 +191,7 @@ pub(crate) fn describe_switch(switch: &NetworkSwitch) -> String {
     )];
     said.with(switch.cell_bytes, |bytes| format!("cells of {bytes} B"));
     said.when(switch.early_packet_discard, "early packet discard");
-    said.when(switch.abr, "tells hosts their rates");
+    said.when(switch.abr, "tells hosts their permitted rates");
     said.with(switch.queue.as_ref(), |queue| {
         format!("queues {}", path_facts::queue(queue))
     });
@@ -204,17 +204,17 @@ fn described_imp(imp: &ImpSettings) -> String {
         ImpMachine::H516 => "Honeywell 516",
         ImpMachine::H316 => "Honeywell 316",
         ImpMachine::Tip => "TIP",
-        ImpMachine::Free => "takes no time",
+        ImpMachine::Free => "no processing time",
     };
     let mut said = vec![machine.to_owned()];
     said.with(imp.reassembly, |messages| {
-        format!("puts {messages} messages together")
+        format!("reassembles {messages} messages")
     });
     said.with(imp.window, |messages| {
-        format!("{messages} messages under way to another")
+        format!("{messages} messages in flight to another")
     });
     said.with(imp.channels, |channels| {
-        format!("{channels} channels a line")
+        format!("{channels} channels per line")
     });
     said.when(imp.september, "routing of September 1973");
     said.when(imp.unreserved, "no reservation");
@@ -318,8 +318,8 @@ pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     );
     match link.charge {
         Charge::Packet => {}
-        Charge::Frame => said.push("charges frames".to_owned()),
-        Charge::Wire => said.push("charges frames, preamble and gap".to_owned()),
+        Charge::Frame => said.push("charges for frames".to_owned()),
+        Charge::Wire => said.push("charges for frames, preamble and gap".to_owned()),
     }
     said
 }
@@ -364,7 +364,7 @@ fn pairs<'a>(network: &Network, ways: &'a [HostPath]) -> Vec<PathPair<'a>> {
 fn paths(network: &Network, ways: &[HostPath]) -> Vec<String> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return vec![format!(
-            "paths between pairs of hosts are left out where there are more than {MOST_HOSTS_IN_PAIRS} hosts"
+            "paths between pairs of hosts are omitted for more than {MOST_HOSTS_IN_PAIRS} hosts"
         )];
     }
     // Where the way back is the same, the pair is one row.
@@ -487,7 +487,7 @@ fn summary(pairs: &[PathPair<'_>]) -> Vec<String> {
         &[Align::Left, Align::Right, Align::Right],
         rows.collect(),
     );
-    lines.extend((without > 0).then(|| format!("{without} of them lead nowhere")));
+    lines.extend((without > 0).then(|| format!("{without} of them have no path")));
     lines
 }
 

@@ -263,8 +263,7 @@ impl AdviceTrial<'_> {
             };
             advice.expected = self.expected(change, at, now);
             if advice.expected.is_none() && change.applied(self.plan, at).is_some() {
-                advice.what +=
-                    " (not tried: it takes too many simulated events; `--simulate` takes more)";
+                advice.what += " (not tried: it takes too many simulated events; raise the limit with `--simulate`)";
             }
         }
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
@@ -289,7 +288,7 @@ impl AdviceTrial<'_> {
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
         for advice in finding.tries.iter().filter(|advice| of_no_use(advice)) {
             finding.evidence.push(Evidence {
-                what: format!("no help alone: {}", advice.text()),
+                what: format!("does not help on its own: {}", advice.text()),
                 ..Evidence::default()
             });
         }
@@ -313,7 +312,7 @@ impl AdviceTrial<'_> {
             .filter(|gain| *gain >= FINDS)?;
         finding.share = 1.0 - 1.0 / gain;
         finding.sentence += &format!(
-            "; that costs {:.0} % of the time, by simulation with and without",
+            "; this costs {:.0} % of the time, according to simulation with and without it",
             100.0 * finding.share
         );
         Some(finding)

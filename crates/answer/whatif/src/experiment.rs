@@ -43,18 +43,14 @@ pub trait ExperimentSubject {
 
     /// That nothing differs at a level.
     fn without_effect(&self, factor: &Factor, level: &FactorLevel) -> Error {
-        nothing_differs(factor, level)
-            .hint("choose a level that the specification does not have already")
+        nothing_differs(factor, level).hint("choose a level that differs from the specification")
     }
 }
 
 /// That nothing differs at a level, without what to do about it.
 #[must_use]
 pub fn nothing_differs(factor: &Factor, level: &FactorLevel) -> Error {
-    Error::input(format!(
-        "factor `{}`: at {level} nothing differs",
-        factor.name
-    ))
+    Error::input(format!("factor `{}`: {level} changes nothing", factor.name))
 }
 
 /// What is varied, by which factors, in which combinations.
@@ -127,7 +123,8 @@ impl<S: ExperimentSubject> Experiment<S> {
     /// # Errors
     /// When there is no such design.
     pub fn lay_out(&mut self, wish: Wish) -> Result<()> {
-        let hint = "leave `--design` out for the best that fits, or give factors two levels each";
+        let hint =
+            "omit `--design` to get the best design that fits, or give each factor two levels";
         self.design = Design::new(&self.design.levels, wish)
             .map_err(|error| Error::input(error).hint(hint))?;
         Ok(())
@@ -173,7 +170,7 @@ impl<S: ExperimentSubject> Experiment<S> {
     pub fn note(&self) -> Option<String> {
         let single = self.design.kind == DesignKind::OneAtATime && self.factors.len() > 1;
         single.then(|| {
-            "one factor at a time: what factors do together is not seen, and gains do not multiply"
+            "one factor at a time: interactions between factors are not seen, and gains do not multiply"
                 .to_owned()
         })
     }

@@ -91,7 +91,10 @@ pub fn simulate_records(
             // The first that takes too much is the last.
             budget.spend(gave_up.map_or(0, |_| each));
             if records.is_empty() {
-                Err("no run was over in as many events as are simulated at once".to_owned())
+                Err(
+                    "no run finished within the number of events that can be simulated at once"
+                        .to_owned(),
+                )
             } else {
                 Ok(records)
             }

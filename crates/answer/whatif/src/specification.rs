@@ -59,9 +59,8 @@ pub fn outcome(
     for name in order {
         let response = response(experiment, kept, name, questions.scale);
         if let (true, Err(error)) = (responses.is_empty(), &response.answer) {
-            return Err(
-                Error::measurement(error.clone()).hint("more `--replicates` or another `--model`")
-            );
+            return Err(Error::measurement(error.clone())
+                .hint("use more `--replicates` or a different `--model`"));
         }
         responses.push(response);
     }

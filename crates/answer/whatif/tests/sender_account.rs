@@ -263,7 +263,10 @@ fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
     assert_eq!(away.kinds()[0], "receiver_limited");
     let drops = away.get("receive_buffer_loss");
     assert!(drops.is_of_units && drops.share > 0.4, "{drops:?}");
-    assert!(drops.sentence.ends_with("its reader is away"), "{drops:?}");
+    assert!(
+        drops.sentence.ends_with("its reader does not keep up"),
+        "{drops:?}"
+    );
     assert!(drops.confidence >= 0.8, "{drops:?}");
     let gain = drops.tries[0].expected.unwrap().times_as_fast[0];
     assert!(gain * (1.0 - drops.share) > 0.9, "{gain}: {drops:?}");

@@ -41,61 +41,61 @@ macro_rules! bounds {
 
 bounds! {
     // --- files of packets ---
-    Block "block" 4 << 20, "captures that were read no further", "a block is larger than {} bytes";
-    Interfaces "interfaces" 1 << 16, "interfaces of a capture", "a section has more than {}";
-    InterfaceName "interface-name" 100, "names of interfaces that were cut", "they are longer than {} letters";
-    Fragments "fragments" 1024, "packets that came in fragments", "more than {} waited for the rest of them";
+    Block "block" 4 << 20, "captures that were not read to the end", "a block is larger than {} bytes";
+    Interfaces "interfaces" 1 << 16, "capture interfaces", "a section has more than {}";
+    InterfaceName "interface-name" 100, "interface names that were truncated", "they are longer than {} characters";
+    Fragments "fragments" 1024, "fragmented packets", "more than {} were waiting for their remaining fragments";
     // --- streams of a capture ---
     Streams "streams" 1 << 18, "packets", "their captures have more than {} streams";
-    Begun "begun" 1 << 20, "beginnings of streams that other captures could have counted from", "there are more than {}";
-    Ranges "ranges" 1024, "holes that count as filled", "a stream has more than {} of them";
-    Flows "flows" 1 << 20, "connections of an emulated network without offsets", "there are more than {}";
+    Begun "begun" 1 << 20, "stream starts that other captures could have counted from", "there are more than {}";
+    Ranges "ranges" 1024, "gaps that are treated as filled", "a stream has more than {} of them";
+    Flows "flows" 1 << 20, "emulated-network connections without offsets", "there are more than {}";
     // --- what the sides of a connection say ---
-    BehindHole "behind-hole" 1 << 20, "holes that were given up", "more than {} bytes lay behind them";
-    Head "head" 16 << 10, "heads of messages", "they are longer than {} bytes";
-    HeaderLines "header-lines" 128, "heads of HTTP/1", "they have more than {} lines";
-    ChunkLine "chunk-line" 4096, "messages of HTTP/1", "the line with the length of a chunk is longer than {} bytes";
+    BehindHole "behind-hole" 1 << 20, "gaps that were skipped", "more than {} bytes were waiting behind them";
+    Head "head" 16 << 10, "message headers", "they are longer than {} bytes";
+    HeaderLines "header-lines" 128, "HTTP/1 headers", "they have more than {} lines";
+    ChunkLine "chunk-line" 4096, "HTTP/1 messages", "a chunk-size line is longer than {} bytes";
     Waiting "waiting" 4096, "requests without their answers", "more than {} waited on one connection";
-    Name "name" 256, "names of requests that fill the room and may be cut", "there is room for {} bytes";
-    HeaderTable "header-table" 64 << 10, "directions of HTTP/2 without further names", "the table of header fields is larger than {} bytes";
-    Pointers "pointers" 8, "messages of DNS", "a name in them has more than {} pointers";
+    Name "name" 256, "request names that fill the available space and may be truncated", "the limit is {} bytes";
+    HeaderTable "header-table" 64 << 10, "HTTP/2 directions without further names", "the header table is larger than {} bytes";
+    Pointers "pointers" 8, "DNS messages", "a name in them has more than {} pointers";
     Statements "statements" 512, "prepared statements without their text", "there are more than {} on one connection";
-    Line "line" 1024, "lines of RESP that were cut", "they are longer than {} bytes";
-    Depth "depth" 64, "values of RESP", "they are more than {} deep";
-    Sessions "sessions" 1 << 16, "secrets of TLS", "there are more than {} sessions";
-    Places "places" 4096, "messages within TLS whose place is about right", "they began more than {} records before";
-    QuicStreams "quic-streams" 4096, "pieces of streams of QUIC", "more than {} were open on one connection";
+    Line "line" 1024, "RESP lines that were truncated", "they are longer than {} bytes";
+    Depth "depth" 64, "RESP values", "they are nested more than {} deep";
+    Sessions "sessions" 1 << 16, "TLS secrets", "there are more than {} sessions";
+    Places "places" 4096, "messages within TLS whose position is approximate", "they began more than {} records earlier";
+    QuicStreams "quic-streams" 4096, "pieces of QUIC streams", "more than {} streams were open on one connection";
     // --- requests ---
     Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
     Unread "unread" 64, "answers that were reported before they were read", "more than {} requests were open on one connection";
-    Repeated "repeated" 4096, "repetitions, holds and full windows", "a direction has more than {} of a kind";
-    Moments "moments" 1 << 18, "moments at which bytes passed: times between them are later than they were", "a message takes more than {}";
-    Ahead "ahead" 4096, "segments that came out of order", "more than {} came before the ones that were missing";
+    Repeated "repeated" 4096, "retransmissions, holds and full windows", "a direction has more than {} of one kind";
+    Moments "moments" 1 << 18, "times at which bytes passed: times between them are reported too late", "a message has more than {}";
+    Ahead "ahead" 4096, "out-of-order segments", "more than {} arrived before the missing ones";
     Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
-    QuicConnections "quic-connections" 1 << 14, "connections of QUIC that were reported before they ended", "more than {} were open";
-    Doors "doors" 4096, "datagrams of QUIC that are not looked for at their other end", "a connection had more than {} within two seconds";
+    QuicConnections "quic-connections" 1 << 14, "QUIC connections that were reported before they ended", "more than {} were open";
+    Doors "doors" 4096, "QUIC datagrams that are not matched with the other end", "a connection had more than {} within two seconds";
     Origins "origins" 1 << 20, "connections that are not found in the network's own record", "there are more than {}";
     Lookups "lookups" 4096, "DNS questions that were reported without an answer", "more than {} waited for one";
-    Answered "answered" 4096, "answers of DNS that no connection is joined with", "more than {} came within a short time";
-    EarlyCalls "early-calls" 1024, "calls at sockets", "more than {} came before the first packet of their connection";
-    Sockets "sockets" 1 << 17, "calls at sockets", "more than {} sockets are open";
+    Answered "answered" 4096, "DNS answers that are not matched with a connection", "more than {} arrived within a short time";
+    EarlyCalls "early-calls" 1024, "socket calls", "more than {} came before the first packet of their connection";
+    Sockets "sockets" 1 << 17, "socket calls", "more than {} sockets are open";
     Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
-    Spans "spans" 1 << 17, "requests whose causing request is not reported", "more than {} came and went meanwhile";
+    Spans "spans" 1 << 17, "requests whose causing request is not reported", "more than {} began and ended in the meantime";
     // --- what a run keeps of them ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
-    Asked "asked" 1 << 20, "requests that no line of a log was matched to", "there are more than {}";
+    Asked "asked" 1 << 20, "requests that no log line was matched with", "there are more than {}";
     Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not reported", "there are more than {} connections";
     Accounts "accounts" 1 << 19, "packets of connections without a TCP_CONNECTION", "there are more than {} connections";
-    Handshakes "handshakes" 1 << 16, "handshakes and addresses that do not show where a capture was taken", "there are more than {}";
-    SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets of interfaces", "captures have more than {} interfaces";
+    Handshakes "handshakes" 1 << 16, "handshakes and addresses not used to tell where a capture was taken", "there are more than {}";
+    SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets on some interfaces", "captures have more than {} interfaces";
     Owners "owners" 1 << 16, "requests whose program was not looked up by connection", "there are more than {} connections";
-    Threads "threads" 1 << 20, "threads whose programs are not known", "there are more than {}";
-    Children "children" 1024, "processes whose end is not reported to the thread that waited", "one thread began more than {}";
+    Threads "threads" 1 << 20, "threads whose programs are unknown", "there are more than {}";
+    Children "children" 1024, "processes whose exit is not reported to the thread that waited", "one thread started more than {}";
     // --- files of other tools ---
-    Keyword "keyword" 200, "names of events that were cut", "they are longer than {} letters";
-    Data "data" 4000, "data of events that were cut", "they are longer than {} bytes";
-    Near "near" 64, "lines of a log that may describe further requests", "more than {} requests are near";
-    Within "within" 4, "objects within a line of a log", "they are more than {} deep";
+    Keyword "keyword" 200, "event names that were truncated", "they are longer than {} characters";
+    Data "data" 4000, "pieces of event data that were truncated", "they are longer than {} bytes";
+    Near "near" 64, "log lines that may describe further requests", "more than {} requests are close in time";
+    Within "within" 4, "objects within a log line", "they are nested more than {} deep";
 }
 
 /// How often each bound was reached.

@@ -87,7 +87,7 @@ impl KernelTrace {
         format: &TraceEventFormat,
         ports: &[u16],
     ) -> Result<(), String> {
-        let no_reasons = "this kernel gives no reasons for drops";
+        let no_reasons = "this kernel does not report drop reasons";
         let mut filter = tracepoint.filter(format, ports).ok_or(no_reasons)?;
         if filter.len() > LONGEST_FILTER {
             filter = tracepoint.filter(format, &[]).ok_or(no_reasons)?;

@@ -153,7 +153,7 @@ pub(crate) fn retry<T>(mut request: impl FnMut() -> Result<T, Error>) -> Result<
             Err(Error::Receive | Error::Send | Error::AuthUpdated | Error::RequestIdMismatch)
                 if tries < TRIES => {}
             Err(Error::Receive | Error::Send) => {
-                return Err(format!("it did not answer {TRIES} times"));
+                return Err(format!("it did not answer {TRIES} requests"));
             }
             done => return done.map_err(|error| error.to_string()),
         }

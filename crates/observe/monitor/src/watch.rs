@@ -106,7 +106,7 @@ impl MonitorSession {
             ..Observed::default()
         };
         let Some(thread) = self.thread.take() else {
-            return nothing("no thread could be started for them");
+            return nothing("cannot start a thread for them");
         };
         thread.thread().unpark();
         let mut observed = thread
@@ -246,7 +246,7 @@ impl MonitorSampler {
         if self.late > 0 {
             let samples = self.began.elapsed().as_secs_f64() / self.interval.as_secs_f64();
             observed.notes.push(format!(
-                "{} of about {samples:.0} samples of the monitors were more than one interval late; events give the true intervals",
+                "{} of about {samples:.0} monitor samples were more than one interval late; events give the true intervals",
                 self.late
             ));
         }

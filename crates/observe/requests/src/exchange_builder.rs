@@ -39,7 +39,7 @@ const MOST_ANSWERED: usize = Bound::Answered.most();
 /// Exchanges that are over and are not taken yet, after which they should be.
 const MANY_DONE: usize = 4096;
 /// Why a question that gave way has no answer.
-const TOO_MANY_LOOKUPS: &str = "more than 4,096 questions of DNS waited for an answer";
+const TOO_MANY_LOOKUPS: &str = "more than 4,096 DNS questions were waiting for an answer";
 /// Ports of name servers, also of those within a network.
 const DNS_PORTS: [u16; 2] = [53, 5353];
 /// A connection that is asked for so soon behind an answer was asked after.

@@ -309,7 +309,7 @@ enum RequestError {
 impl RequestError {
     fn refusal(self) -> Error {
         match self {
-            Self::Lost => Error::measurement("the emulator of the network ended without an answer"),
+            Self::Lost => Error::measurement("the network emulator exited without answering"),
             Self::Refused(refusal) => refusal,
         }
     }
@@ -329,7 +329,7 @@ impl From<io::Error> for RequestError {
 fn unexpected(answer: EmulatorReply) -> RequestError {
     RequestError::Refused(match answer {
         EmulatorReply::Refused(refusal) => refusal,
-        _ => Error::measurement("the answer of the emulator does not match the request"),
+        _ => Error::measurement("the emulator's answer does not match the request"),
     })
 }
 
@@ -343,7 +343,7 @@ fn emulator(program: &Path) -> Command {
 
 fn cannot_start(program: &Path, error: &io::Error) -> Error {
     error::environment(format!(
-        "the emulator cannot be started as {}: {error}",
+        "cannot start the emulator as {}: {error}",
         program.display()
     ))
 }
@@ -409,7 +409,7 @@ fn cut(key: &str) -> String {
 /// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
 fn name(key: &str, network: &Network, options: &EmulatorOptions) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
-        .map_err(|e| Error::measurement(format!("the network cannot be written: {e}")))?;
+        .map_err(|e| Error::measurement(format!("cannot serialise the network: {e}")))?;
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), key, text).hash(&mut hasher);
     let name = format!("{}{:016x}-{}", prefix(), hasher.finish(), cut(key));
@@ -422,7 +422,7 @@ fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStre
         return start_shared(program, name);
     };
     let owner = getsockopt(&stream, sockopt::PeerCredentials)
-        .map_err(|e| error::call_failed("reading the credentials of the peer", e))?
+        .map_err(|e| error::call_failed("reading the peer's credentials", e))?
         .uid();
     check_owner(owner)?;
     Ok(Some(stream))
@@ -433,8 +433,9 @@ fn check_owner(owner: u32) -> Result<()> {
     if owner == geteuid().as_raw() {
         return Ok(());
     }
-    let message = format!("the socket of this network is held by another user (id {owner})");
-    Err(error::environment(message).hint("a network of another name has another socket"))
+    let message = format!("another user (id {owner}) holds this network's socket");
+    Err(error::environment(message)
+        .hint("give the network another name: each name has its own socket"))
 }
 
 /// Starts the emulator, unless another client is starting it: only one can bind the name. The connection is made first,
@@ -469,12 +470,12 @@ mod tests {
         assert_eq!(check_owner(geteuid().as_raw()), Ok(()));
         let refusal = check_owner(geteuid().as_raw() + 1).unwrap_err();
         assert!(
-            refusal.message.contains("held by another user"),
+            refusal.message.contains("holds this network's socket"),
             "{refusal}"
         );
         assert_eq!(
             refusal.hint.as_deref(),
-            Some("a network of another name has another socket")
+            Some("give the network another name: each name has its own socket")
         );
     }
 

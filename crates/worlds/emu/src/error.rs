@@ -9,7 +9,7 @@ pub use stackline_core::error::{Blame, Error, Result};
 
 /// The machine cannot do it; the simulated world needs nothing of it.
 pub(crate) fn environment(message: impl Into<String>) -> Error {
-    Error::environment(message).hint("`--in simulated` needs nothing of the machine")
+    Error::environment(message).hint("use `--in simulated`, which needs nothing from the machine")
 }
 
 /// A failed system call.
@@ -31,7 +31,7 @@ pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Erro
         setting.assignment()
     );
     let hint = format!(
-        "`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}",
+        "use `--in simulated`, which needs nothing from the machine, or allow it: sysctl -w {}",
         setting.remedy
     );
     Error::environment(message).hint(hint)

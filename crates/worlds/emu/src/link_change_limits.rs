@@ -14,7 +14,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
     let refused = |what: &str| {
         let message = format!("{what} of a link cannot change while its network is up");
         let hint = format!(
-            "`stackline net down {}`, change the text, and `stackline net up` again",
+            "run `stackline net down {}`, change the specification, and run `stackline net up` again",
             network.name
         );
         Err(Error::input(message).hint(hint))

@@ -28,7 +28,7 @@ const LOOPBACK: u32 = 1;
 /// Index of `eth0` in every host's namespace.
 const ETH0: u32 = 2;
 /// Description of the request that fails without a driver for virtual Ethernet.
-pub(crate) const VETH: &str = "making a virtual Ethernet pair";
+pub(crate) const VETH: &str = "creating a virtual Ethernet pair";
 
 /// Ethernet address of a host.
 pub(crate) fn host_mac(number: u32) -> [u8; 6] {
@@ -100,7 +100,7 @@ impl HostVethPair<'_> {
         for &(other, mtu) in &self.mtus.larger {
             let to = crate::veth_port::address(other);
             batch.create(
-                "giving a host a larger route",
+                "giving a host a route with a larger MTU",
                 Message::NewRoute(route(Some(to), mtu)),
             );
         }

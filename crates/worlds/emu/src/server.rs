@@ -74,7 +74,7 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
         .collect();
     let stop = EventFd::new()
         .map(Arc::new)
-        .map_err(|error| error::call_failed("making an event", error))?;
+        .map_err(|error| error::call_failed("creating an event", error))?;
     let mut handler = EmulatorRequestHandler {
         clients,
         network: opening.network.clone(),

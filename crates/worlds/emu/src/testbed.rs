@@ -89,18 +89,17 @@ pub fn isolate() -> Result<()> {
 fn check_limits(hosts: usize) -> Result<()> {
     let wanted = 2 * hosts as u64 + SPARE_FILES;
     let limit = getrlimit(Resource::RLIMIT_NOFILE)
-        .map_err(|e| error::call_failed("reading the limit of open files", e))?;
+        .map_err(|e| error::call_failed("reading the open-file limit", e))?;
     if limit.1 < wanted {
         let message = format!(
-            "{hosts} emulated hosts need {wanted} file descriptors, the limit is {}",
+            "{hosts} emulated hosts need {wanted} file descriptors, but the limit is {}",
             limit.1
         );
-        return Err(
-            error::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`"))
-        );
+        return Err(error::environment(message)
+            .hint(format!("use `ulimit -Hn {wanted}` or `--in simulated`")));
     }
     setrlimit(Resource::RLIMIT_NOFILE, limit.0.max(wanted), limit.1)
-        .map_err(|e| error::call_failed("raising the limit of files", e))
+        .map_err(|e| error::call_failed("raising the open-file limit", e))
 }
 
 fn set_up_central_namespace() -> Result<()> {
@@ -141,7 +140,7 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
         let threads: Vec<_> = (0..at_once.min(path_mtus.len()))
             .map(|_| scope.spawn(make))
             .collect();
-        let panicked = |_| Err(Error::measurement("a thread that makes hosts panicked"));
+        let panicked = |_| Err(Error::measurement("a thread that creates hosts panicked"));
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(panicked))

@@ -396,7 +396,7 @@ fn foreign_frames_are_counted_and_the_path_is_calibrated() {
         let here = datagrams(&testbed, 0);
         here.send_to(b"hello", (Ipv4Addr::new(10, 71, 9, 9), 7000))
             .unwrap();
-        let nobody = ("for no host of this network".to_string(), 1);
+        let nobody = ("addressed to no host of this network".to_string(), 1);
         until("the frame is counted", || {
             handle.report().foreign == [nobody.clone()]
         });

@@ -212,7 +212,7 @@ impl<W: EndpointWorld> Endpoint<W> {
     }
 
     fn open(&mut self) -> Result<&mut W::Service> {
-        let missing = || Error::input("the procedure uses a connection before it opens one");
+        let missing = || Error::input("the procedure uses a connection before opening one");
         self.connection.as_mut().ok_or_else(missing)
     }
 

@@ -57,7 +57,7 @@ pub fn make_records(
             let reason = if procedure::repeats_connections(&part.procedure.initiator) {
                 "no connection lasts from clock start to stop".to_string()
             } else {
-                format!("{} reports nothing of its transport", part.stack.name)
+                format!("{} reports nothing about its transport", part.stack.name)
             };
             record.absent.insert("transport".into(), reason);
         }

@@ -42,7 +42,7 @@ impl DurationSamples {
     #[inline]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "squares of ns for a standard deviation"
+        reason = "in ns squared, for computing a standard deviation"
     )]
     pub fn record(&mut self, time: Duration) {
         let ns = time.0;

@@ -307,7 +307,7 @@ impl<W: Write> AgentLoop<W> {
         let piece = self
             .pieces
             .next()
-            .map_err(|e| error::io_error("reading back what was recorded", &e))?;
+            .map_err(|e| error::io_error("reading back the recorded events", &e))?;
         if piece.is_empty() {
             self.pieces = RecordedPieces::default();
         }

@@ -148,8 +148,7 @@ impl LiveBufferStorage {
 #[cold]
 fn too_large(bytes: usize) -> io::Error {
     let drawn = stackline_core::units::format_size(bytes as u64);
-    let message =
-        format!("a data unit of {drawn} was drawn, and 1 GiB is the most there is memory for");
+    let message = format!("a data unit of {drawn} was drawn, but at most 1 GiB fits in memory");
     io::Error::new(io::ErrorKind::OutOfMemory, message)
 }
 

@@ -45,7 +45,7 @@ pub(crate) const SHIFT: &str = "STACKLINE_CLOCK_AHEAD_NS";
 pub(crate) fn describe_clock_shift() -> Option<String> {
     let ahead = std::env::var_os(SHIFT)?;
     Some(format!(
-        "{SHIFT}={} is set for this agent: its clock is not the machine's",
+        "{SHIFT}={} is set for this agent: its clock differs from the machine's",
         ahead.to_string_lossy()
     ))
 }

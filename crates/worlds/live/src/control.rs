@@ -63,7 +63,8 @@ impl AgentTask {
     /// # Errors
     /// An [`Error`] naming what is not.
     pub fn check(&self) -> Result<()> {
-        let refuse = |what: String| Err(Error::input(format!("this agent cannot do that: {what}")));
+        let refuse =
+            |what: String| Err(Error::input(format!("this agent does not support {what}")));
         let table = stacks::require_stack(&self.stack.name)?.table();
         if !(1..=MOST_REPLICAS).contains(&self.work.replicas) {
             return refuse(format!("{} pairs at once", self.work.replicas));
@@ -71,7 +72,7 @@ impl AgentTask {
         if self.flow.is_some_and(|first| {
             u64::from(first) + u64::from(self.work.replicas) > u64::from(unit_ids::LAST_FLOW)
         }) {
-            return refuse("more flows than have an id".into());
+            return refuse("more flows than there are flow ids".into());
         }
         table.accepts(&self.stack)?;
         let fixed = [&self.work.data.unit, &self.work.data.reply]
@@ -86,7 +87,7 @@ impl AgentTask {
             }
         }
         if self.work.carries_data && written_sizes(&self.work.steps).contains(&0) {
-            return refuse("data units without a byte".into());
+            return refuse("empty data units".into());
         }
         Ok(())
     }
@@ -327,13 +328,13 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     }
     if line.last() != Some(&b'\n') {
         return Err(Error::measurement(
-            "a control message was cut off or longer than 64 MiB",
+            "a control message was truncated or longer than 64 MiB",
         ));
     }
     serde_json::from_slice(&line).map(Some).map_err(|e| {
         let shown: String = String::from_utf8_lossy(&line).chars().take(60).collect();
         Error::measurement(format!("not a control message: {} ({e})", shown.trim_end().escape_debug()))
-            .hint("`stackline agent` speaks with `stackline run` only; both have to be of the same version")
+            .hint("`stackline agent` communicates only with `stackline run`; both must be the same version")
     })
 }
 
@@ -364,7 +365,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
         Some(FromAgent::EventLog { length, bytes }) => {
             if *length > LONGEST_EVENT_LOG {
                 return Err(Error::measurement(
-                    "an agent sent more than 256 MiB of events in one piece",
+                    "an agent sent more than 256 MiB of events at once",
                 ));
             }
             // What is not there takes no memory.

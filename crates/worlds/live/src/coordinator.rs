@@ -103,7 +103,7 @@ impl<'p> Coordinator<'p> {
             if Instant::now() > until {
                 return Err(self.no_login());
             }
-            waiting.note(&format!("the agents of {}", self.missing().join(", ")));
+            waiting.note(&format!("the agents on {}", self.missing().join(", ")));
             match self.mailbox.recv_timeout(LOOK) {
                 Ok((host, Mail::Greeting(hello))) => {
                     if let Some(agent) = self.agents.get_mut(&host) {
@@ -113,7 +113,7 @@ impl<'p> Coordinator<'p> {
                 }
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
                 Ok((host, Mail::Unreadable(error))) => {
-                    return Err(error.within(&format!("agent of host {host}")));
+                    return Err(error.within(&format!("agent on host {host}")));
                 }
                 Ok((_, Mail::Message(_))) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(silence_error()),
@@ -125,11 +125,11 @@ impl<'p> Coordinator<'p> {
     fn no_login(&self) -> Error {
         let missing = self.missing();
         Error::environment(format!(
-            "no agent answers on {} within {} s",
+            "no agent answered on {} within {} s",
             missing.join(", "),
             LOGIN.as_secs()
         ))
-        .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
+        .hint("`ssh DESTINATION stackline agent` must start at once and without a prompt")
     }
 
     /// Whose agents have not greeted.

@@ -15,7 +15,7 @@ use stackline_core::run_record::WakeUp;
 pub fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     let refused = |why: String| {
-        Error::environment(format!("core {cpu} cannot be used: {why}"))
+        Error::environment(format!("cannot use core {cpu}: {why}"))
             .hint(format!("this host has cores {}", shown()))
     };
     set.set(cpu).map_err(|e| refused(e.to_string()))?;

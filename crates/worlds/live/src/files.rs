@@ -50,7 +50,7 @@ impl AgentFileDirectory {
     fn open(&self, name: &str, flags: OFlag) -> Result<File> {
         let Some(directory) = &self.directory else {
             return Err(Error::environment(format!("FILE {name} is not permitted: this agent was given no directory"))
-                .hint("say which directory it may touch: `run --files DIR`, or `host NAME files \"DIR\" ...;`"));
+                .hint("specify the directory that it may access: `run --files DIR`, or `host NAME files \"DIR\" ...;`"));
         };
         let root = opened(directory)?;
         // A path may be written in full as long as it lies under the directory.
@@ -66,12 +66,12 @@ impl AgentFileDirectory {
         }
         openat2(&root, relative, how).map(File::from).map_err(|e| {
             let failure = Error::environment(format!(
-                "FILE {name} cannot be opened under {}: {e}",
+                "cannot open FILE {name} under {}: {e}",
                 directory.display()
             ));
             match e {
                 nix::errno::Errno::EXDEV => {
-                    failure.hint("agents only touch paths under the directory given with --files")
+                    failure.hint("agents access only paths under the directory given with --files")
                 }
                 nix::errno::Errno::ENOENT => {
                     failure.hint("names are relative to the directory given with --files")
@@ -90,10 +90,10 @@ fn opened(directory: &Path) -> Result<File> {
         .open(directory)
         .map_err(|e| {
             Error::environment(format!(
-                "the directory {} cannot be opened: {e}",
+                "cannot open the directory {}: {e}",
                 directory.display()
             ))
-            .hint("--files takes a directory that is there, on the host of the agent")
+            .hint("--files takes an existing directory on the agent's host")
         })
 }
 
@@ -101,10 +101,10 @@ fn opened(directory: &Path) -> Result<File> {
 fn plain(file: &File, name: &str) -> Result<u64> {
     let about = file
         .metadata()
-        .map_err(|e| Error::environment(format!("FILE {name} cannot be read: {e}")))?;
+        .map_err(|e| Error::environment(format!("cannot read FILE {name}: {e}")))?;
     if !about.is_file() {
         return Err(Error::environment(format!(
-            "FILE {name} is not a plain file"
+            "FILE {name} is not a regular file"
         )));
     }
     Ok(about.len())

@@ -274,10 +274,8 @@ fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
         .name("endpoint".into())
         .stack_size(THREAD_STACK);
     system::spawn_with_own_file_table(builder, work).map_err(|e| {
-        Error::environment(format!(
-            "thread {replica} of the part cannot be started: {e}"
-        ))
-        .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
+        Error::environment(format!("cannot start thread {replica} of the part: {e}"))
+            .hint("use fewer replicas, or raise the process limit (ulimit -u)")
     })
 }
 
@@ -299,7 +297,7 @@ fn drive(benches: Vec<Bench>) {
             Error::environment(format!(
                 "cannot allocate a thread stack for an endpoint: {e}"
             ))
-            .hint("fewer replicas")
+            .hint("use fewer replicas")
         })
     };
     let coroutines: Result<Vec<_>> = benches.into_iter().map(coroutine).collect();
@@ -448,14 +446,15 @@ fn unit_bytes(task: &AgentTask) -> Result<usize> {
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
         return Err(Error::environment(format!(
-            "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit the memory of this host ({} available)",
+            "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit in this host's memory ({} available)",
             stackline_core::units::format_size(unit),
             task.work.replicas,
             stackline_core::units::format_size(available)
         ))
-        .hint("smaller data units and more of them, or fewer replicas"));
+        .hint("use smaller data units and more of them, or fewer replicas"));
     }
-    usize::try_from(unit).map_err(|_| Error::input("the data unit is larger than an address space"))
+    usize::try_from(unit)
+        .map_err(|_| Error::input("the data unit is larger than the address space"))
 }
 
 fn available_memory() -> Option<u64> {

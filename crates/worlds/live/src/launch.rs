@@ -117,14 +117,14 @@ impl Launcher {
         let mut child = command.spawn().map_err(|e| {
             let program = command.get_program().to_string_lossy().into_owned();
             Error::environment(format!(
-                "the agent of host {name} cannot be started: {program}: {e}"
+                "cannot start the agent on host {name}: {program}: {e}"
             ))
         })?;
         let (input, output, errors) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = (input, output, errors) else {
             return Err(Error::environment(format!(
-                "the agent of host {name} was started without a pipe"
+                "the agent on host {name} was started without a pipe"
             )));
         };
         Ok(AgentProcess {
@@ -278,7 +278,7 @@ impl AgentProcess {
 
     fn other_version(&self, hello: &AgentHello) -> Error {
         Error::environment(format!(
-            "the agent of host {} is of stackline {}, this is {}",
+            "the agent on host {} is stackline {}, but this is {}",
             self.name,
             hello.version,
             env!("CARGO_PKG_VERSION")
@@ -291,7 +291,7 @@ impl AgentProcess {
         let said = self.last_words();
         match &self.via {
             Via::Local => Error::environment(format!(
-                "the agent of host {} ended at once{status}{said}",
+                "the agent on host {} exited immediately{status}{said}",
                 self.name
             )),
             Via::Ssh(destination) => {
@@ -301,15 +301,15 @@ impl AgentProcess {
                 ));
                 match said {
                     s if s.contains("Permission denied") || s.contains("password") => {
-                        failure.hint("ssh must log in without a prompt: give this user a key there (ssh-copy-id), or an agent that holds it")
+                        failure.hint("ssh must log in without a prompt: install this user's key there (ssh-copy-id), or use an ssh agent that holds it")
                     }
                     s if s.contains("not found") || s.contains("No such file") => {
-                        failure.hint("stackline has to be installed there, in the PATH of a non-interactive shell; or set STACKLINE_REMOTE to its path")
+                        failure.hint("install stackline there, in the PATH of a non-interactive shell, or set STACKLINE_REMOTE to its path")
                     }
                     s if s.contains("resolve") || s.contains("timed out") || s.contains("refused") || s.contains("route") => {
-                        failure.hint("check the destination: `ssh DESTINATION true` has to work")
+                        failure.hint("check the destination: `ssh DESTINATION true` must work")
                     }
-                    _ => failure.hint("`ssh DESTINATION stackline agent` has to start and wait"),
+                    _ => failure.hint("`ssh DESTINATION stackline agent` must start and wait"),
                 }
             }
         }
@@ -319,7 +319,7 @@ impl AgentProcess {
     pub fn died(&mut self) -> Error {
         let status = self.wait(Duration::from_secs(2));
         Error::measurement(format!(
-            "the agent of host {} ended in the middle of a run{status}{}",
+            "the agent on host {} exited in the middle of a run{status}{}",
             self.name,
             self.last_words()
         ))

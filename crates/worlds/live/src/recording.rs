@@ -84,7 +84,7 @@ impl AgentRecording {
             .or(sink_error)
             .or_else(|| watched.as_ref().err().map(ToString::to_string));
         if let Some(failure) = failure {
-            notes.push(format!("events were not kept: {failure}"));
+            notes.push(format!("events could not be kept: {failure}"));
         }
         let recorded = AgentRecordingSummary {
             recorded: totals.recorded + handed_over + watched.unwrap_or(0),
@@ -181,7 +181,7 @@ impl StoredEventLogs {
         if self.bytes + length > MAX_EVENT_LOG_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
-                "a run has more than 32 GiB of them",
+                "the run has more than 32 GiB of them",
             ));
         }
         if self.file.is_none() && self.bytes + length <= self.in_memory {

@@ -104,7 +104,7 @@ pub fn run(
     {
         let (whole, sent) = (units::format_size(length), units::format_size(sent));
         observation.record.notes.push(format!(
-            "FILE {name} holds {whole} and was sent again from its beginning: {sent} in all"
+            "FILE {name} holds {whole} and was sent repeatedly from its beginning: {sent} in total"
         ));
     }
     Ok(observation)

@@ -60,7 +60,7 @@ fn a_program_that_is_not_there_and_one_that_ends_say_why() {
     assert_eq!(error.blame, Blame::Environment);
     assert!(error.message.contains("khons") && error.message.contains("/there/is/none"));
     let error = refused("echo first >&2; echo second >&2; echo third >&2; exit 3");
-    for word in ["ended at once", "exit code 3", "second; third"] {
+    for word in ["exited immediately", "exit code 3", "second; third"] {
         assert!(error.message.contains(word), "{error}");
     }
     assert!(!error.message.contains("first"), "its last words: {error}");
@@ -80,7 +80,7 @@ fn another_version_is_named_with_what_to_do() {
 fn one_that_ends_when_it_is_asked_is_told_with_how_it_ended() {
     let error = refused(&greets_and("read question; echo broken >&2; kill -9 $$"));
     assert_eq!(error.blame, Blame::Measurement);
-    for word in ["ended in the middle", "killed by signal 9", "broken"] {
+    for word in ["exited in the middle", "killed by signal 9", "broken"] {
         assert!(error.message.contains(word), "{error}");
     }
 }

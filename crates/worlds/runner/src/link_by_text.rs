@@ -55,7 +55,7 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
     let example = "--try 'link client - edge 100 Mbit/s'";
     let wrong = || {
         Error::input(format!("`{text}` is not a link"))
-            .hint(format!("as the language writes one: `{example}`"))
+            .hint(format!("write it as in a specification: `{example}`"))
     };
     let words: Vec<&str> = text
         .trim()
@@ -73,7 +73,7 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
         return Err(Error::input(format!(
             "{other} of a link cannot be changed while programs run on it"
         ))
-        .hint("rate, delay, loss and queue can")
+        .hint("rate, delay, loss and queue can be changed")
         .into());
     } // A rate alone leaves the delay as it is; the language wants one.
     let is_time = |word: &&str| {
@@ -147,7 +147,7 @@ pub fn link_named(network: &Network, word: &str) -> Result<usize, Error> {
                 network.name
             );
             Err(Error::input(message)
-                .hint("a link of several between two nodes cannot be changed while they are up"))
+                .hint("one of several parallel links cannot be changed while the network is up"))
         }
     }
 }
@@ -198,7 +198,7 @@ pub fn link_with(
     link: &NetworkLink,
 ) -> Result<NetworkLink, FlagMistake> {
     if *values == LinkValues::default() {
-        let hint = "say what, as in `--rate '2 Mbit/s' --delay '80 ms' --loss 1% --queue '32 KiB'`";
+        let hint = "specify a change, as in `--rate '2 Mbit/s' --delay '80 ms' --loss 1% --queue '32 KiB'`";
         return Err(Error::input("there is nothing to change").hint(hint).into());
     }
     let mut result = link.clone();
@@ -258,8 +258,8 @@ fn alone(
             return Ok(new);
         }
     }
-    Err(Error::input(format!("{name} holds more than its value"))
-        .hint(format!("one value each, as in `{example}`"))
+    Err(Error::input(format!("{name} contains more than its value"))
+        .hint(format!("give one value each, as in `{example}`"))
         .into())
 }
 

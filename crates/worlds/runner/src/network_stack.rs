@@ -36,7 +36,7 @@ pub fn choose_one_network(
                 .collect();
             Err(
                 Error::input(format!("{specification} declares {} networks", names.len())).hint(
-                    format!("say which: --network {}", names.join(" or --network ")),
+                    format!("specify one: --network {}", names.join(" or --network ")),
                 ),
             )
         }
@@ -51,13 +51,14 @@ pub fn parse_stack(over: &str, world: World) -> Result<Stack> {
     let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
     let text = format!("{pair}{over} across pair in {world};");
     let source = SpecSource::made("--over", text);
-    let plan: Plan = source.plan_in(world, Overrides::default()).map_err(|error| { let hint = format!("`stackline stacks --in {world}` has the stacks, and the options of one that is named behind it"); error.within(&format!("--over {over}")).hint(hint) })?;
+    let plan: Plan = source.plan_in(world, Overrides::default()).map_err(|error| { let hint = format!("`stackline stacks --in {world}` lists the stacks; add a stack's name to list its options"); error.within(&format!("--over {over}")).hint(hint) })?;
     let stack = plan
         .measurements
         .first()
         .and_then(|measurement| measurement.parts.first());
     let none = || {
-        Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay)'")
+        Error::input(format!("--over {over} is not a known stack"))
+            .hint("as in --over 'tcp(nodelay)'")
     };
     stack.map(|part| part.stack.clone()).ok_or_else(none)
 }

@@ -106,7 +106,7 @@ pub(crate) fn spool_event_logs(
 /// Events or packets that cannot be kept.
 pub(crate) fn unkept(cause: String) -> Error {
     Error::environment(cause)
-        .hint("check that the run directory can be written and the disk is not full")
+        .hint("check that the run directory is writable and that the disk is not full")
 }
 
 impl Traces {
@@ -214,11 +214,11 @@ impl Traces {
                     .map(|port| port.name.as_str())
                     .collect();
                 let what = format!(
-                    "network {} has no port `{name}`, and no host of that name",
+                    "network {} has no port `{name}` and no host of that name",
                     network.name
                 );
                 return Err(Error::input(what).hint(format!(
-                    "its ports are {}; `all` is every one, a host its interface",
+                    "its ports are {}; `all` means every port, a host name means its interface",
                     names.join(", ")
                 )));
             }
@@ -227,11 +227,11 @@ impl Traces {
         chosen.retain(|site| known.insert((site.host, site.ports.clone())));
         if chosen.len() > MOST_FILES {
             let what = format!(
-                "--capture of {} ports would need as many files at once",
+                "--capture of {} ports would need that many files at once",
                 chosen.len()
             );
             return Err(Error::input(what).hint(format!(
-                "name up to {MOST_FILES} ports or hosts, each with --capture"
+                "name at most {MOST_FILES} ports or hosts, each with --capture"
             )));
         }
         Ok(chosen)

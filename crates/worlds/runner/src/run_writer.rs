@@ -115,7 +115,7 @@ impl<'p> RunWriter<'p> {
     fn unkept(&mut self, error: stackline_runs::Error) {
         if self.trouble.is_none() {
             self.progress.warn(&format!(
-                "{error}; the runs go on, their figures are shown at the end"
+                "{error}; the runs continue, and their results are shown at the end"
             ));
             self.trouble = Some(error);
         }

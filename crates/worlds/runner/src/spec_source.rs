@@ -37,7 +37,7 @@ impl SpecSource {
             }),
             (None, Some(path)) => Self::read(path),
             (None, None) => Err(Error::input("no specification is given")
-                .hint("name a file, or give the text with -e")),
+                .hint("name a file, or give the specification with -e")),
         }
     }
 
@@ -63,8 +63,7 @@ impl SpecSource {
         };
         match guard_files::read_text(path, LONGEST) {
             Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                let hint =
-                    "no specification is so long; name the file of one, or - for standard input";
+                let hint = "no specification is that long; name a specification file, or use - for standard input";
                 Err(Error::input(format!("{name} is longer than 16 MiB")).hint(hint))
             }
             Ok(text) => Ok(Self {
@@ -81,7 +80,7 @@ impl SpecSource {
                         "to give the specification itself, write -e '{name}'"
                     ))
                 } else {
-                    unread.hint("name a file of a specification, or - for standard input")
+                    unread.hint("name a specification file, or use - for standard input")
                 })
             }
         }
@@ -265,12 +264,12 @@ pub fn plan_of_flag(
         let end = before.len() + value.len();
         for mistake in &mut mistakes {
             if mistake.span.start >= end {
-                mistake.message = format!("{flag} does not hold one whole value");
+                mistake.message = format!("{flag} does not contain one complete value");
                 let hint = mistake
                     .hint
                     .take()
                     .filter(|hint| !value.is_empty() && !hint.contains('}'));
-                mistake.hint = hint.or_else(|| Some(format!("one value, as in `{example}`")));
+                mistake.hint = hint.or_else(|| Some(format!("give one value, as in `{example}`")));
                 mistake.label = "it ends here".into();
             }
             let last = value.floor_char_boundary(value.len().saturating_sub(1));

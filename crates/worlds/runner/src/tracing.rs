@@ -120,7 +120,9 @@ impl RunTracer {
         }
         let costs: Vec<String> = cost_s
             .iter()
-            .map(|(what, seconds)| format!("{} of CPU for {what}", units::format_time(*seconds)))
+            .map(|(what, seconds)| {
+                format!("{} of CPU time for {what}", units::format_time(*seconds))
+            })
             .collect();
         let lost = if lost > 0 {
             format!(", {lost} more were lost")
@@ -128,7 +130,7 @@ impl RunTracer {
             String::new()
         };
         Some(format!(
-            "tracing cost {}; {recorded} events{lost}",
+            "tracing cost {}; {recorded} events recorded{lost}",
             costs.join(", ")
         ))
     }

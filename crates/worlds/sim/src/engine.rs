@@ -161,7 +161,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         let mut words: Vec<String> = waiting
             .map(|context| {
                 format!(
-                    "the {} waits for {}",
+                    "the {} is waiting for {}",
                     context.job.name(),
                     context.waits_for()
                 )
@@ -176,10 +176,10 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
                 "the run did not end within {} of virtual time: {words}",
                 stackline_core::units::format_time(cap)
             ))
-            .hint("a time limit ends it earlier")
+            .hint("set a time limit to end it earlier")
         } else {
             Error::measurement(format!("the run is deadlocked at {} s: {words}", self.time.executor.now())).hint(
-                "the two sides of the procedure wait for each other, or a datagram was lost that one of them waits for",
+                "the two sides of the procedure wait for each other, or a datagram that one of them is waiting for was lost",
             )
         }
     }
@@ -199,9 +199,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
                 self.scene.network.name,
                 name.unwrap_or("at all")
             ))
-            .hint(
-                "FROM and TO name hosts of the network; without them its first and last are taken",
-            )
+            .hint("FROM and TO are hosts of the network; by default, its first and last")
         })?;
         Ok((NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)), at))
     }
@@ -215,7 +213,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             self.node(part.to.as_deref(), true)?,
         );
         if from == to {
-            return Err(Error::input("a simulated host does not send to itself")
+            return Err(Error::input("a simulated host cannot send to itself")
                 .hint("FROM and TO name two hosts"));
         }
         let stack = stacks::find_stack(&part.stack.name)?;
@@ -298,7 +296,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
                     .map_or("?", |host| host.name.as_str())
             };
             Error::input(format!("no path leads from {} to {}", name(from), name(to)))
-                .hint("links with `->` need others for the way back")
+                .hint("links with `->` need others for the return path")
         })
     }
 
@@ -439,8 +437,8 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         match (what, self.stage) {
             (SETTLED, SimRunStage::Settling) => self.go(),
             (OVERDUE, SimRunStage::Running) => {
-                return Err(Error::measurement("the run did not end with its time limit")
-                    .hint("data units so large, or a path so slow, that the last one is still on its way"));
+                return Err(Error::measurement("the run did not end at its time limit")
+                    .hint("the data units are so large, or the path is so slow, that the last one is still in flight"));
             }
             (END_NOW, SimRunStage::Ending) => {
                 for job in self.jobs.iter().filter(|job| !job.is_done()) {

@@ -30,10 +30,7 @@ fn note_absent(scene: &SimRunScene<'_>, record: &mut RunRecord) {
     let part = &scene.measurement.parts[record.part];
     let mut absent =
         |what: &str, why: &str| record.absent.insert(what.to_string(), why.to_string());
-    absent(
-        "usage",
-        "a simulated host has no processor whose time could be measured",
-    );
+    absent("usage", "a simulated host has no processor time to measure");
     if record.initiator.transport.is_some() {
         let (unreported, why) = stacks::find_stack(&part.stack.name)
             .map_or((&[][..], ""), |stack| stack.table.unreported);

@@ -245,7 +245,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
         if self.steps > self.limits.steps_an_instant {
             return Err(Error::measurement(format!("time stands still at {at} s"))
-                .hint("an endpoint sends without end, and no link, buffer or pace slows it down: give a link a rate"));
+                .hint("an endpoint sends endlessly, and no link, buffer or pace slows it down: give a link a rate"));
         }
         Ok(())
     }

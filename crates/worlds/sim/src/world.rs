@@ -105,7 +105,7 @@ impl<P: Connect> EndpointWorld for Virtual<P> {
         job.waiting.set(job.waiting.get() + 1);
         self.context.executor.signal_news();
         self.context
-            .until("the others to be connected", || {
+            .until("the other pairs to connect", || {
                 job.open.get().then_some(())
             })
             .await?;

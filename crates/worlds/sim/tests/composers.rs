@@ -174,7 +174,7 @@ fn endpoints_that_wait_for_each_other_are_refused() {
     assert!(
         failure
             .message
-            .contains("the initiator on a waits for a data unit"),
+            .contains("the initiator on a is waiting for a data unit"),
         "{failure}"
     );
     assert!(failure.hint.is_some());
@@ -238,7 +238,7 @@ fn a_run_that_does_not_end_is_given_up() {
     assert!(
         failure
             .message
-            .contains("the initiator on a waits for data units"),
+            .contains("the initiator on a is waiting for data units"),
         "{failure}"
     );
 }

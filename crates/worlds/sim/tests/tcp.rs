@@ -215,7 +215,7 @@ fn packet_buffers_fill_with_small_packets_unless_something_is_done() {
         let record = &outcome.records[0];
         assert_eq!(record.responder.received_bytes, 12_000, "{options}");
         let noted = |note: &String| {
-            note.strip_prefix("packets that found no free buffer of the receiver: ")?
+            note.strip_prefix("packets dropped because the receiver had no free buffer: ")?
                 .parse::<u64>()
                 .ok()
         };

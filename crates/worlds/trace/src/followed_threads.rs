@@ -49,7 +49,7 @@ impl ThreadFollower {
             Err(why) => (
                 None,
                 Some(format!(
-                    "the kernel's numbers of the threads of this container are not known: {why}"
+                    "the kernel's thread ids in this container are unknown: {why}"
                 )),
             ),
         };
@@ -79,7 +79,7 @@ impl ThreadFollower {
     ) -> Result<(), String> {
         let kernel = self.kernel_numbers(&[(std::process::id(), thread)])?;
         if kernel.is_empty() {
-            return Err("its thread's number in the kernel is not known".into());
+            return Err("the kernel's id of its thread is unknown".into());
         }
         trace.follow_threads(&kernel)
     }
@@ -103,7 +103,7 @@ impl ThreadFollower {
             }
             let kernel = self.kernel_numbers(&new)?;
             if kernel.is_empty() {
-                return Err("the kernel's numbers of its threads are not known".into());
+                return Err("the kernel's ids of its threads are unknown".into());
             }
             trace.follow_threads(&kernel)?;
         }

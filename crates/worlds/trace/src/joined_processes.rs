@@ -65,7 +65,7 @@ impl JoinedProcesses {
     pub fn find(names: &JoinedNames) -> Result<Self> {
         let mut joined = Self::default();
         if let Some(gone) = names.pids.iter().find(|pid| !is_running(**pid)) {
-            return Err(Error::input(format!("no process {gone} runs here"))
+            return Err(Error::input(format!("no process {gone} is running here"))
                 .hint("`pgrep -n NAME` prints a program's process id"));
         }
         joined.named.extend(&names.pids);
@@ -84,7 +84,7 @@ impl JoinedProcesses {
                     Error::environment(format!(
                         "no control groups are mounted here: {what} has none"
                     ))
-                    .hint("`--pid PID` takes a process and its children")
+                    .hint("use `--pid PID` for a process and its children")
                 })
         };
         for unit in &names.units {
@@ -112,7 +112,7 @@ impl JoinedProcesses {
                 false => Err(Error::environment(format!(
                     "cannot find the processes of container {word}"
                 ))
-                .hint("`--pid PID` takes one of them")),
+                .hint("use `--pid PID` for one of them")),
             };
         };
         self.named.push(pid);
@@ -204,18 +204,18 @@ fn find_unit(root: &Root, groups: &ControlGroups, unit: &str) -> Result<String> 
         [] => Err(unit_not_found(&name, all)),
         [one] if processes_below(root, one).is_empty() => {
             Err(Error::input(format!("the unit {name} has no process"))
-                .hint(format!("`systemctl start {name}` starts it")))
+                .hint(format!("start it with `systemctl start {name}`")))
         }
         [one] => Ok(one.clone()),
-        _ => Err(Error::input(format!("there are several units {name}"))
-            .hint(format!("--cgroup names one: /{}", found.join(", /")))),
+        _ => Err(Error::input(format!("several units are named {name}"))
+            .hint(format!("select one with --cgroup: /{}", found.join(", /")))),
     }
 }
 
 fn unit_not_found(name: &str, there: BTreeSet<String>) -> Error {
-    let error = Error::input(format!("no unit {name} runs"));
+    let error = Error::input(format!("no unit {name} is running"));
     if there.is_empty() {
-        return error.hint("no unit of systemd has a control group here; `--pid PID` or `--cgroup PATH` name what runs");
+        return error.hint("no systemd unit has a control group here; specify the process with `--pid PID` or `--cgroup PATH`");
     }
     let stem = name.split(['.', '@']).next().unwrap_or(name);
     let (mut near, far): (Vec<String>, Vec<String>) =
@@ -227,7 +227,7 @@ fn unit_not_found(name: &str, there: BTreeSet<String>) -> Error {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    error.hint(format!("there is {}{more}", near.join(", ")))
+    error.hint(format!("running units: {}{more}", near.join(", ")))
 }
 
 /// The group of a path.
@@ -240,13 +240,13 @@ fn find_group(root: &Root, groups: &ControlGroups, path: &Path) -> Result<String
     };
     let group = found.ok_or_else(|| {
         Error::input(format!("unknown control group {text}")).hint(
-            "a directory below /sys/fs/cgroup, or what /proc/PID/cgroup says; `systemd-cgls` shows them",
+            "give a directory below /sys/fs/cgroup, or a path from /proc/PID/cgroup; `systemd-cgls` lists them",
         )
     })?;
     if processes_below(root, &group).is_empty() {
         return Err(
             Error::input(format!("the control group {text} has no process"))
-                .hint("start what belongs to it first"),
+                .hint("start its programs first"),
         );
     }
     Ok(group)

@@ -79,7 +79,7 @@ impl TracedNetwork {
         } else {
             format!("{} others use", self.others)
         };
-        format!("queues of the network are not recorded: {others} it")
+        format!("the network's queues are not recorded: {others} it")
     }
 
     /// What its ports are, as events.

@@ -22,7 +22,7 @@ impl TraceOutcome {
         let requests =
             counted_requests(&self.by_protocol).unwrap_or_else(|| "no request was seen".to_owned());
         lines.push(format!(
-            "{requests} of {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU{}",
+            "{requests} from {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU time{}",
             self.packets,
             self.records,
             units::format_time(self.seconds),
@@ -41,9 +41,9 @@ impl TraceOutcome {
             return String::new();
         };
         let (without, with) = cost.medians_ns;
-        let of = if self.stopped { "" } else { " of CPU" };
+        let of = if self.stopped { "" } else { " of CPU time" };
         format!(
-            ", and programs {}{of} a message and its answer",
+            ", and cost programs {}{of} per message and answer",
             units::format_time((with - without).max(0.0) / 1e9)
         )
     }
@@ -80,7 +80,7 @@ impl TraceOutcome {
                 before.call_times.len(),
                 was / is.max(1e-9)
             ),
-            _ => "no request was seen, so nothing to compare".to_owned(),
+            _ => "no request was seen, so there is nothing to compare".to_owned(),
         }
     }
 }

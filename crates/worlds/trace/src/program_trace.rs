@@ -203,7 +203,7 @@ impl TraceSession {
         let (mut events, mut notes) = (None, setting.notes.clone());
         if is_here && !only_traced {
             notes.push(
-                "packets do not name their program: requests of all programs on this machine are kept".to_owned(),
+                "packets do not identify their program: requests of all programs on this machine are kept".to_owned(),
             );
         }
         if let Some(network) = &mut setting.network {
@@ -331,9 +331,8 @@ impl TraceSession {
     fn finish(mut self, cost_s: f64, setting: &mut TraceSetting) -> Result<TraceOutcome> {
         let learnt = self.analysis.keys.as_ref().map_or(0, |keys| keys.learnt);
         if learnt > 0 {
-            self.notes.push(format!(
-                "secrets of TLS sessions were read and are not kept: {learnt}"
-            ));
+            self.notes
+                .push(format!("TLS session secrets read but not kept: {learnt}"));
         }
         if let Some(network) = &mut setting.network {
             self.notes.extend(network.notes()?);
@@ -347,7 +346,7 @@ impl TraceSession {
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
             self.notes.push(format!(
-                "the program of {unowned} requests over QUIC is not known, because its sockets were closed too soon: they are kept"
+                "the program of {unowned} requests over QUIC is unknown, because its sockets were closed too soon: they are kept"
             ));
         }
         self.adopt_network_events(setting)?;
@@ -403,7 +402,7 @@ impl TraceSession {
         self.notes.extend(
             whole
                 .err()
-                .map(|error| format!("queues of the network are not recorded whole: {error}")),
+                .map(|error| format!("the network's queues are only partly recorded: {error}")),
         );
         self.notes.extend(
             (damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")),

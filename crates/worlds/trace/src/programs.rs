@@ -133,7 +133,7 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
         if is_break(at + 1) {
             let host = word
                 .to_str()
-                .ok_or_else(|| Error::input("a host's name is not UTF-8"))?;
+                .ok_or_else(|| Error::input("a host name is not UTF-8"))?;
             found.push(TracedProgram {
                 host: host.into(),
                 command: Vec::new(),

@@ -12,6 +12,6 @@ pub enum TraceScope {
 }
 
 stackline_core::named_values!(TraceScope,
-    Packets = "packets", "Nothing: the cheapest";
-    Calls = "calls", "What programs do at their sockets and when their threads run: by the kernel's trace events, and where these are not available by `ptrace`";
-    Ptrace = "ptrace", "What programs that are started do at their sockets: each is stopped at calls that send or receive (no root)");
+    Packets = "packets", "Nothing (cheapest)";
+    Calls = "calls", "What programs do at their sockets and when their threads run, from the kernel's trace events, or with `ptrace` where these are unavailable";
+    Ptrace = "ptrace", "What the started programs do at their sockets: each is stopped at calls that send or receive (no root needed)");

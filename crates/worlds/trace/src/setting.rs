@@ -63,10 +63,11 @@ impl TraceSetting {
     pub fn here(programs: &[TracedProgram], decipher: bool) -> Result<Self> {
         let keys = KeyLog::of(decipher, false)?;
         if let Some(other) = programs.iter().find(|program| program.host != HERE) {
-            return Err(
-                Error::input(format!("unknown host {}: no network is given", other.host))
-                    .hint("--on NETWORK names the network; `here` is this machine"),
-            );
+            return Err(Error::input(format!(
+                "unknown host {}: no network was specified",
+                other.host
+            ))
+            .hint("specify the network with --on NETWORK; `here` is this machine"));
         }
         Ok(Self {
             hosts: vec![TracedHost {
@@ -115,7 +116,7 @@ impl TraceSetting {
                     Some(doors_of(pid)),
                     addresses_of(pid).map_err(|error| {
                         Error::environment(format!(
-                            "the addresses of process {pid} cannot be read: {error}"
+                            "cannot read the addresses of process {pid}: {error}"
                         ))
                     })?,
                 ),
@@ -127,7 +128,7 @@ impl TraceSetting {
             setting.addresses.push(ObservedHost { name, addresses });
         }
         setting.notes.extend((left_out > 0).then(|| {
-            format!("packets of {left_out} more network namespaces are not captured: the limit is {MOST_NAMESPACES}")
+            format!("packets of {left_out} more network namespaces were not captured: the limit is {MOST_NAMESPACES}")
         }));
         Ok(setting)
     }
@@ -227,9 +228,7 @@ fn name_of_namespace(namespace: &Path) -> Option<String> {
 /// The addresses of this machine.
 fn own_addresses() -> Result<Vec<IpAddr>> {
     let addresses = nix::ifaddrs::getifaddrs().map_err(|error| {
-        Error::environment(format!(
-            "the addresses of this machine cannot be read: {error}"
-        ))
+        Error::environment(format!("cannot read this machine's addresses: {error}"))
     })?;
     let ip = |address: nix::ifaddrs::InterfaceAddress| {
         let address = address.address?;

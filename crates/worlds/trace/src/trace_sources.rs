@@ -93,7 +93,7 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
             };
             Error::environment(format!("cannot capture packets of {}: {error}", door.name)).hint(
                 format!(
-                    "{}; a network of your own needs nothing: `--on NETWORK`",
+                    "{}; an emulated network needs no privileges: `--on NETWORK`",
                     needed.advice()
                 ),
             )
@@ -117,7 +117,7 @@ fn open_socket_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Opt
                         .collect(),
                 )
             {
-                absent.insert("sockets that were there before".into(), why);
+                absent.insert("sockets that already existed".into(), why);
             }
             return Some(trace);
         }
@@ -134,8 +134,8 @@ fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
         return;
     };
     let instead = match (is_stopped, &sockets) {
-        (true, _) => "; programs are stopped at their calls instead (ptrace)",
-        (false, Some(_)) => "; whose a request is, and when it was read, is not seen",
+        (true, _) => "; instead, programs are stopped at their calls (ptrace)",
+        (false, Some(_)) => "; the program of a request, and when it was read, are unknown",
         (false, None) => "",
     };
     let advice = match ADMINISTRATION.is_there() {
@@ -143,7 +143,7 @@ fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
         false => format!("; {}", ADMINISTRATION.advice()),
     };
     let what = match sockets {
-        Some(_) => "threads, and the kernel's trace events of sockets",
+        Some(_) => "threads, and the kernel's socket trace events",
         None => "threads",
     };
     absent.insert(what.into(), format!("{threads}{instead}{advice}"));
@@ -224,7 +224,7 @@ impl Sources {
             absent.insert(
                 "packets, trace events".into(),
                 format!(
-                    "requests are those that the programs' calls show (ptrace), without what holds them up on their way and within programs; {}",
+                    "requests are those visible in the programs' calls (ptrace), without their delays in the network and within programs; {}",
                     PACKETS.advice()
                 ),
             );

@@ -494,7 +494,7 @@ fn has(connection: &BlastConnection, end: u64) -> bool {
 fn round(memory: usize) -> Result<usize, Error> {
     let round = memory.checked_sub(TAIL).filter(|round| *round > 0);
     let short =
-        || format!("{memory} B of memory are too few for a ring; hint: use more than {TAIL} B");
+        || format!("{memory} B of memory is too little for a ring; hint: use more than {TAIL} B");
     round.ok_or_else(|| Error::Options(short()))
 }
 
@@ -509,7 +509,7 @@ fn whole_units(bytes: u64, unit: u64, total: u64) -> u64 {
 fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Io("drawing random bytes", std::io::ErrorKind::Other.into()))?;
+    filled.map_err(|_| Error::Io("getting random bytes", std::io::ErrorKind::Other.into()))?;
     Ok(bytes)
 }
 

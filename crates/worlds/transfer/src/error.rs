@@ -39,21 +39,21 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("the peer's process is gone; hint: see how it ended on the other host"),
+            Self::Gone => f.write_str("the peer's process is gone; hint: check how it exited on the other host"),
             Self::Silent(patience) => write!(
                 f,
-                "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+                "the peer has been silent for {patience}; hint: check whether it is running and whether a firewall drops its packets"
             ),
             Self::Refused(BlastRefusal::Version) => {
-                f.write_str("the peer has another version of the protocol; hint: use the same version on both hosts")
+                f.write_str("the peer has a different version of the protocol; hint: use the same version on both hosts")
             }
             Self::Refused(BlastRefusal::Parameters) => f.write_str(
-                "the strategy or the checks of the peer differ; hint: give both sides the same strategy and checks",
+                "the peer's strategy or checks differ; hint: give both sides the same strategy and checks",
             ),
-            Self::Refused(BlastRefusal::Busy) => f.write_str("the peer has another connection; hint: close that first"),
+            Self::Refused(BlastRefusal::Busy) => f.write_str("the peer already has a connection; hint: close it first"),
             Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),
-            Self::Interrupted => f.write_str("it was interrupted before its end"),
-            Self::Broken => f.write_str("the channel failed before; hint: open another one"),
+            Self::Interrupted => f.write_str("it was interrupted before it finished"),
+            Self::Broken => f.write_str("the channel has already failed; hint: open a new one"),
             Self::Options(what) => f.write_str(what),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),
         }

@@ -136,10 +136,10 @@ impl BlastChannelOptions {
         };
         if packet > most || most < least {
             let what = format!(
-                "packets with {packet} B of data are not carried on this path: at most {most} B are"
+                "this path cannot carry packets with {packet} B of data: the maximum is {most} B"
             );
             return Err(Error::Options(format!(
-                "{what}; hint: leave the packet's size out, or raise the MTU"
+                "{what}; hint: omit the packet size, or raise the MTU"
             )));
         }
         // The kernel accounts for more than the bytes of a packet.

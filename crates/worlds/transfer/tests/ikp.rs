@@ -415,7 +415,7 @@ fn a_full_server_refuses_newcomers_unless_an_entry_may_be_replaced() {
         let [first, second] = clients.join().unwrap();
         assert_eq!(first, Ok(0));
         assert!(if once {
-            second.is_err_and(|error| error.contains("no room"))
+            second.is_err_and(|error| error.contains("cannot accept another client"))
         } else {
             second == Ok(0)
         });

@@ -98,11 +98,11 @@ impl PlanChange {
             Self::Faster(_) => Some("at twice the rate"),
             Self::Nearer(_) => Some("at half the distance"),
             Self::NoLoss(_) => Some("without its losses"),
-            Self::NoOutage(_) => Some("without that"),
+            Self::NoOutage(_) => Some("without the outage"),
             Self::InOrder(_) => Some("at the same mean delay"),
             Self::Processor(_) => Some("at twice its speed"),
-            Self::NoDelays(..) => Some("without that time"),
-            Self::NoLoad => Some("without it"),
+            Self::NoDelays(..) => Some("without that delay"),
+            Self::NoLoad => Some("without the other traffic"),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::findings::requests::causes;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: HEALTHY,
-    meaning: "nothing that can be changed takes 5 % of the time, and the time is accounted for; it stands alone for its measurement",
+    meaning: "nothing that can be changed takes 5 % of the time, and the time is accounted for; the only finding of its measurement",
     find: &[Find::Run(in_session)],
 };
 

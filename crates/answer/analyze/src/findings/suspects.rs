@@ -59,7 +59,7 @@ fn suspect(
 ) -> Suspect {
     let advice = Advice {
         change: Some(change),
-        ..Advice::of(format!("without that: {what}"))
+        ..Advice::of(format!("without this: {what}"))
     };
     let finding = Finding {
         measurement: Some(measurement.index),
@@ -87,12 +87,12 @@ fn delays(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec<
                 (
                     &receiver_limited::KIND,
                     format!(
-                        "the receiver limits: the application on {host} is away between its reads"
+                        "the receiver is the limit: the application on {host} pauses between its reads"
                     ),
                 )
             } else {
                 let what =
-                    format!("the application on {host} limits: it is away between its operations");
+                    format!("the application on {host} is the limit: it pauses between its operations");
                 (&application_limited::KIND, what)
             };
             suspect(measurement, kind, vec![format!("on {host} ")], what, change)
@@ -116,7 +116,7 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
         // One that holds all that is sent before anything is waited for limits nothing.
         let small = |bytes: &u64| *bytes < 2 * part.longest_message();
         if let Some(bytes) = stack.number(name).filter(small) {
-            let what = format!("{words} that was asked for limits: `{name} = {bytes}`");
+            let what = format!("the size requested for {words} is the limit: `{name} = {bytes}`");
             found.push(suspect(
                 measurement,
                 kind,
@@ -131,7 +131,7 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
     if answered && stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay")
     {
         let change = PlanChange::nodelay(part.index);
-        let what = "Nagle's algorithm holds the end of messages back".to_owned();
+        let what = "Nagle's algorithm holds back the end of messages".to_owned();
         found.push(suspect(
             measurement,
             &nagle_delayed_ack::KIND,
@@ -177,7 +177,7 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
             ));
         }
         if measurement.busy(port) >= USED {
-            let what = format!("the link {name} of {} limits", port.rate());
+            let what = format!("the link {name} of {} is the limit", port.rate());
             found.push(suspect(
                 measurement,
                 &network_limited::KIND,
@@ -246,7 +246,7 @@ fn hosts(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
         .filter(copies)
         .map(|host| {
             let what = format!(
-                "the processor of {} limits: it copies each packet",
+                "the processor of {} is the limit: it copies each packet",
                 host.name
             );
             let place = format!("of {}", host.name);
@@ -266,8 +266,8 @@ fn load(measurement: &FindingMeasurement<'_>) -> Option<Suspect> {
     measurement.plan.parts.iter().find(|part| part.background)?;
     let shared = |port: &&PathPort| port.queue_drops() > 0 || measurement.busy(port) > 0.0;
     let port = measurement.fullest().filter(shared)?;
-    let what = format!("others' data is in the way at {}", port.name);
-    let places = vec!["others' data".to_owned()];
+    let what = format!("other traffic is in the way at {}", port.name);
+    let places = vec!["other traffic".to_owned()];
     Some(suspect(
         measurement,
         &network_limited::KIND,

@@ -283,12 +283,13 @@ fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
     assert!(
         found.tries[0]
             .what
-            .starts_with("faster links a0>s and s>b, all of them"),
+            .starts_with("faster links a0>s and s>b (all of them)"),
         "{found:?}"
     );
     let found = equal(120.0).found().remove(0);
     assert!(
-        found.sentence.starts_with("the link s>b is full") && !found.sentence.contains("as full"),
+        found.sentence.starts_with("the link s>b is full")
+            && !found.sentence.contains("equally full"),
         "{found:?}"
     );
 }
@@ -329,7 +330,7 @@ fn healthy_runs_leave_no_time_unexplained() {
     assert_eq!(used(0.8).all(), ["unexplained"]);
     let sentence = &used(0.8).found()[0].sentence;
     assert!(
-        sentence.starts_with("20 % of the time is not explained"),
+        sentence.starts_with("20 % of the time is unexplained"),
         "{sentence}"
     );
     let seen = &used(0.8).found()[0].evidence[0].what;
@@ -418,13 +419,13 @@ fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
     });
     assert_eq!(
         varying.found()[0].tries[0].what,
-        "a longer queue before s>b: its rate changes in time"
+        "a longer queue before s>b: its rate varies"
     );
     assert_eq!(drops(4, 5_999).kinds(), ["undersized_buffer"]);
     assert_eq!(drops(4, 6_000).kinds(), ["queue_drop"]);
     let sentence = &drops(4, 4_500).found()[0].sentence;
     assert!(
-        sentence.contains("4500 B for 4 streams of packets up to 1500 B need 6000 B"),
+        sentence.contains("it has 4500 B, but 4 streams with packets of up to 1500 B need 6000 B"),
         "{sentence}"
     );
 }
@@ -493,12 +494,12 @@ fn a_buffer_that_a_kernel_would_cut_is_not_advised_without_its_limit() {
     };
     let of_cut = advice(World::Emulated, Some(1 << 20), "102679 B");
     assert!(
-        of_cut.contains("with sysctl net.core.rmem_max, which cut it to 51339 B, raised to "),
+        of_cut.contains("with sysctl net.core.rmem_max, which limited it to 51339 B, raised to "),
         "{of_cut}"
     );
     let unknown = advice(World::Emulated, None, "102679 B");
     assert!(
-        unknown.contains(", which sysctl net.core.rmem_max cuts where it is less"),
+        unknown.contains(", unless sysctl net.core.rmem_max limits it to less"),
         "{unknown}"
     );
     assert!(!advice(World::Simulated, None, "102679 B").contains("rmem_max"));

@@ -11,7 +11,7 @@ use stackline_core::procedure::PairSide;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: "unexplained",
-    meaning: "a transfer's path was not full, or its fullness is not known, or calls take longer than distance, data and service, and no cause accounts for so much of the time; below every cause",
+    meaning: "a transfer's path was not full, or its load is unknown, or calls take longer than distance, data and service explain, and no cause accounts for that much of the time; ranked below every cause",
     find: &[Find::Rest(find)],
 };
 
@@ -42,12 +42,12 @@ fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
         pairs => format!(" (means over {pairs} pairs)"),
     };
     let sentence = format!(
-        "no monitored resource was at its limit: initiator and responder are on one machine, and compute {} and {} of the time{mean}",
+        "no monitored resource was at its limit: initiator and responder are on one machine, and are on the CPU {} and {} of the time{mean}",
         percent(ends.0),
         percent(ends.1)
     );
     let figure = format!(
-        "initiators computed {} of the time, responders {}",
+        "initiators were on the CPU {} of the time, responders {}",
         percent(ends.0),
         percent(ends.1)
     );
@@ -65,16 +65,16 @@ fn words(
 ) -> (String, String) {
     let (path, whole) = if measurement.has_calls_or_connects() {
         (
-            "neither distance, data nor service takes it",
-            "distance, data and service do not take",
+            "distance, data and service do not account for it",
+            "distance, data and service do not account for",
         )
     } else if known {
-        ("no link was full in it", "links were not full")
+        ("no link was full during it", "links were not full")
     } else {
-        ("how full the network was is not known", "")
+        ("the load on the network is unknown", "")
     };
     let sentence = format!(
-        "{} of the time is not explained: {path}, and no other limit was found",
+        "{} of the time is unexplained: {path}, and no other limit was found",
         percent(share)
     );
     let explained = percent(explained);
@@ -131,9 +131,10 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .finding(context, share, SURE, sentence)
         .because(measurement.figure(figure));
     Some(if measurement.log.is_empty() {
-        finding
-            .attempt("trace the run (`run --trace`): events show what its ends did with their time")
+        finding.attempt(
+            "trace the run (`run --trace`): its events show how both ends spent their time",
+        )
     } else {
-        finding.attempt("watch hosts and switches while it runs (`stackline watch`)")
+        finding.attempt("monitor hosts and switches while it runs (`stackline watch`)")
     })
 }

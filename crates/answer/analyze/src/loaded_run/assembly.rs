@@ -39,9 +39,9 @@ pub fn assembled(
         assembler.add(part, None);
     })?;
     let what = match excerpt.runs.len() {
-        0 => "lifelines are of its beginning".to_owned(),
+        0 => "lifelines cover only the beginning of the run".to_owned(),
         whole => format!(
-            "lifelines are of {whole} of {} runs",
+            "lifelines cover {whole} of {} runs",
             of.runs.iter().filter(|run| !run.warmup).count()
         ),
     };

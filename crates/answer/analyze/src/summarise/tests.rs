@@ -309,7 +309,7 @@ fn a_short_period_is_too_few_steps_for_the_cost_of_a_host() {
     let unknown = &summarise(&plan, &[on_hosts(0, 1.0), moved(0, 1, 1)])[0];
     assert_eq!(
         unknown.absent["host_cpu"],
-        "the CPU time of a host is not known of every run"
+        "the CPU time of a host is unknown for some runs"
     );
     let far = MeasurementPart {
         from: None,

@@ -125,14 +125,14 @@ pub(super) fn read_json_line(
     line: &str,
     left_out: &mut LeftOut,
 ) -> Result<AccessLogEntry, &'static str> {
-    let object: Json = serde_json::from_str(line).map_err(|_| "no JSON")?;
+    let object: Json = serde_json::from_str(line).map_err(|_| "not JSON")?;
     let mut fields = Fields(BTreeMap::new());
     flatten(&object, "", 0, &mut fields.0, left_out);
     let (begins, ends) = (fields.text(&BEGINS), fields.text(&MOMENTS));
     let begin = begins.and_then(|text| moment(text));
     let (at_ns, resolution_ns) = begin
         .or_else(|| moment(ends?))
-        .ok_or("no time that is known")?;
+        .ok_or("no known time format")?;
     let request = fields.text(&["request"]).and_then(|request| asked(request));
     let (method, path) = fields
         .text(&METHODS)

@@ -33,7 +33,7 @@ pub(super) fn read_text_line(line: &str) -> Result<AccessLogEntry, &'static str>
         let moment = moment(time).filter(|(at_ns, _)| !is_number || *at_ns >= EARLIEST_NS)?;
         Some((moment, rest))
     });
-    let ((at_ns, resolution_ns), rest) = brackets.ok_or("no time that is known")?;
+    let ((at_ns, resolution_ns), rest) = brackets.ok_or("no known time format")?;
     let words = words(rest);
     let found = words
         .iter()

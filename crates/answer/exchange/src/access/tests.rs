@@ -83,10 +83,10 @@ fn what_is_not_read_is_counted_by_its_reason() {
     let found = read(lines.join("\n").as_bytes());
     assert_eq!((found.mistakes.count, found.entries.len()), (5, 0));
     let reasons = [
-        ("no JSON", 1),
+        ("not JSON", 1),
         ("no method and path", 2),
         ("no status", 1),
-        ("no time that is known", 1),
+        ("no known time format", 1),
     ];
     assert_eq!(found.reasons, BTreeMap::from(reasons));
 }

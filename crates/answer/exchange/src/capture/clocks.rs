@@ -76,10 +76,10 @@ fn sentence(name: &str, other: &str, clock: &ClockCorrection) -> String {
     let error = units::format_time(clock.error_ns.unwrap_or(0) as f64 / 1e9);
     let drift = match clock.drift_ppm {
         0.0 => String::new(),
-        drift => format!(" and drifts by {drift:.1} us a second"),
+        drift => format!(" and drifts by {drift:.1} us per second"),
     };
     format!(
-        "the clock of {name} is {by} {side} that of {other}{drift}, give or take {error}, by packets that both captures saw; times are corrected by it, `--clock {name}=+0s` leaves them"
+        "the clock of {name} is {by} {side} that of {other}{drift}, to within {error}, according to packets in both captures; times are corrected accordingly, unless `--clock {name}=+0s` is specified"
     )
 }
 

@@ -79,7 +79,7 @@ impl CapturePlan {
             }
             plan.hosts[host].addresses = addresses.into_iter().collect();
             plan.notes[host]
-                .extend(note.map(|note| format!("{} is taken {note}", plan.hosts[host].name)));
+                .extend(note.map(|note| format!("{} was captured {note}", plan.hosts[host].name)));
         }
         let (clocks, notes) = clocks::compare(&plan.hosts, &seen, given);
         plan.clocks = clocks;
@@ -183,7 +183,7 @@ impl CapturePlan {
                         |stem| stem.to_string_lossy().into_owned(),
                     );
                     note = Some(format!(
-                        "{stem} is called as its file, as another capture of the same packets calls its host {name} too; --host NAME={} names it",
+                        "{stem} is named after its file, because another capture of the same packets also calls its host {name}; name it with --host NAME={}",
                         survey.source
                     ));
                     name = stem;
@@ -324,14 +324,14 @@ fn addresses(
         let names = listed(addresses);
         match by {
             HostAddressBasis::Link => format!(
-                "at {names}: the link's headers say which packets that sent ({here} of {of})"
+                "at {names}, according to link headers that show which packets it sent ({here} of {of})"
             ),
             HostAddressBasis::Comparison => {
-                format!("at {names}: {here} of {of} handshakes that several captures saw say so")
+                format!("at {names}, according to {here} of {of} handshakes seen in several captures")
             }
             HostAddressBasis::Handshakes => {
                 format!(
-                    "at {names}: {here} of {of} handshakes or hops say so{}",
+                    "at {names}, according to {here} of {of} handshakes or hop counts{}",
                     medians(&mut gaps.clone())
                 )
             }
@@ -339,9 +339,9 @@ fn addresses(
     });
     let between = || {
         match looked {
-        0 => "between hosts, as nothing says whose it is: no handshake is in it; requests have the time of way and server together".to_owned(),
+        0 => "between hosts, as far as is known (it contains no handshake); the times of requests do not separate network and server".to_owned(),
         _ => format!(
-            "between hosts, as neither half of its handshakes is the shorter one{}: requests have the time of way and server together",
+            "between hosts, because neither half of its handshakes is the shorter one{}; the times of requests do not separate network and server",
             medians(&mut gaps.clone())
         ),
     }
@@ -392,7 +392,7 @@ fn medians(gaps: &mut [(u64, u64)]) -> String {
         units::format_time(of(&gaps[gaps.len() / 2]) as f64 / 1e9)
     };
     let (answer, rest) = (median(|gap| gap.0), median(|gap| gap.1));
-    format!(" (SYN to its answer {answer}, that to its acknowledgement {rest}, medians)")
+    format!(" (SYN to SYN-ACK {answer}, SYN-ACK to ACK {rest}; medians)")
 }
 
 fn listed(addresses: &BTreeSet<IpAddr>) -> String {

@@ -33,14 +33,15 @@ pub(super) fn why_unread(packet: &CapturePacket<'_>) -> Cow<'static, str> {
     let why = match packet.unread() {
         Some(PacketReadError::Link) => {
             let number = packet.link_number();
-            return format!("are of a kind of link that is not read (number {number} of tcpdump.org/linktypes.html)").into();
+            return format!(
+                "have an unsupported link type (number {number} in tcpdump.org/linktypes.html)"
+            )
+            .into();
         }
         Some(PacketReadError::NotIp) => "do not carry IP",
-        Some(PacketReadError::Fragment) => "are fragments of IP",
+        Some(PacketReadError::Fragment) => "are IP fragments",
         Some(PacketReadError::Protocol) => "carry neither TCP nor UDP",
-        Some(PacketReadError::CutOff) | None => {
-            "are cut off within their headers, or these are damaged"
-        }
+        Some(PacketReadError::CutOff) | None => "have truncated or damaged headers",
     };
     why.into()
 }

@@ -279,15 +279,14 @@ impl CaptureSource<'_> {
     /// What is to be said when all packets were there.
     fn finish(&mut self) {
         for ((from, to), stream) in self.seen.connections.without_beginning() {
-            self.seen.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) count from the first segment seen"));
+            self.seen.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) are relative to the first segment seen"));
         }
         let all = self.from.packets();
         let waiting = self.seen.fragments.waiting();
         if waiting > 0 {
-            self.seen.others.insert(
-                "are fragments of IP whose others are missing".into(),
-                waiting,
-            );
+            self.seen
+                .others
+                .insert("are IP fragments of incomplete packets".into(), waiting);
         }
         self.seen
             .imported
@@ -377,10 +376,10 @@ impl SharedCaptureState<'_> {
                 let door = self.plan.door(host, from, to);
                 match self.builder.datagram(host, door, at_ns, datagram, data) {
                     OfDatagram::Read => {}
-                    OfDatagram::Foreign => {
-                        see.unread("carry UDP that is neither DNS nor QUIC from its beginning")
-                    }
-                    OfDatagram::Unreadable => see.unread("are not whole messages of DNS"),
+                    OfDatagram::Foreign => see.unread(
+                        "carry UDP that is neither DNS nor QUIC captured from its beginning",
+                    ),
+                    OfDatagram::Unreadable => see.unread("are not complete DNS messages"),
                 }
             }
         }
@@ -406,12 +405,12 @@ impl SharedCaptureState<'_> {
         }
         if !is_own && see.copies.is_copy(packet, segment) {
             return see.unread(
-                "are copies of the packets before them, as of several interfaces or a mirror port",
+                "are copies of packets before them, as with several interfaces or a mirror port",
             );
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(
-                "packet {number} is of one connection more than are distinguished"
+                "packet {number} belongs to a connection beyond the number that can be distinguished"
             ));
         };
         let name = &self.names[host];

@@ -132,7 +132,7 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         mistakes,
         [
             "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) count from the first segment seen",
-            "1 of 6 packets were not read: they are copies of the packets before them, as of several interfaces or a mirror port",
+            "1 of 6 packets were not read: they are copies of packets before them, as with several interfaces or a mirror port",
             "1 of 6 packets were not read: they do not carry IP",
         ]
     );
@@ -183,10 +183,10 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     assert_eq!(
         mistakes,
         [
-            "3 of 9 packets were not read: they are cut off within their headers, or these are damaged",
-            "1 of 9 packets were not read: they are fragments of IP whose others are missing",
-            "1 of 9 packets were not read: they are not whole messages of DNS",
-            "1 of 9 packets were not read: they carry UDP that is neither DNS nor QUIC from its beginning",
+            "3 of 9 packets were not read: they have truncated or damaged headers",
+            "1 of 9 packets were not read: they are IP fragments of incomplete packets",
+            "1 of 9 packets were not read: they are not complete DNS messages",
+            "1 of 9 packets were not read: they carry UDP that is neither DNS nor QUIC captured from its beginning",
             "1 of 9 packets were not read: they carry neither TCP nor UDP",
             "1 of 9 packets were not read: they do not carry IP",
         ]
@@ -199,7 +199,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     assert_eq!(
         mistakes,
         [
-            "1 of 1 packets were not read: they are of a kind of link that is not read (number 147 of tcpdump.org/linktypes.html)"
+            "1 of 1 packets were not read: they have an unsupported link type (number 147 in tcpdump.org/linktypes.html)"
         ]
     );
 }
@@ -537,7 +537,7 @@ fn the_link_says_which_packets_a_host_sent() {
     let (_, _, plan) = read(&[("a.pcap", &capture, None)], StreamRegistry::default());
     assert_eq!(plan.hosts[0].addresses, [std::net::IpAddr::from(SERVER)]);
     assert!(
-        plan.notes[0][0].contains("the link's headers say"),
+        plan.notes[0][0].contains("according to link headers"),
         "{:?}",
         plan.notes
     );

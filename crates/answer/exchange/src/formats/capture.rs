@@ -98,10 +98,10 @@ fn import(log: ImportLog<'_>, _: &mut Intake, shared: &mut ImportContext) -> Res
 
 fn uncopied(log: &ImportLog<'_>, cause: &io::Error) -> Error {
     Error::environment(format!(
-        "{} cannot be read twice, which captures are: {cause}",
+        "cannot read {} a second time, as captures require: {cause}",
         log.name
     ))
-    .hint("a capture from a pipe is copied to TMPDIR meanwhile; give it as a file")
+    .hint("a capture from a pipe has to be copied to TMPDIR; import it from a file instead")
 }
 
 /// What came of the captures of an import.
@@ -152,7 +152,7 @@ impl CaptureImport {
         } = &self.finished;
         let void = (*void > 0).then(|| {
             format!(
-                "{void} of them {} not known whole: `unknown` of REQUEST says why",
+                "{void} of them {} incomplete: `unknown` of REQUEST gives the reason",
                 if *void == 1 { "is" } else { "are" }
             )
         });
@@ -207,7 +207,7 @@ pub fn read_captures(
         .naming(&options.elsewhere, &surveys);
     drop(surveys);
     let failed =
-        |cause: crate::Error| Error::input(format!("a capture cannot be read again: {cause}"));
+        |cause: crate::Error| Error::input(format!("cannot read a capture again: {cause}"));
     let mut reader = CaptureEventReader::open(files, &plan, known, options).map_err(failed)?;
     while let Some(tables) = reader.next_batch() {
         for (table, place) in tables.zip(&places) {

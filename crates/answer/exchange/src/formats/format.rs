@@ -78,7 +78,7 @@ pub(crate) fn take(
     report(imported.mistakes, &mut import);
     if imported.without_ids > 0 {
         import.notes.push(format!(
-            "{}: {} spans name no trace; each is a unit of its own",
+            "{}: {} spans do not name a trace; each is a separate unit",
             log.name, imported.without_ids
         ));
     }
@@ -120,7 +120,7 @@ const LARGEST: u64 = 1 << 30;
 pub(crate) fn read_whole_log(log: &mut ImportLog<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
-        Error::input(format!("{} cannot be read: {cause}", log.name))
+        Error::input(format!("cannot read {}: {cause}", log.name))
             .hint("check the file and its permissions")
     };
     log.bytes
@@ -139,12 +139,12 @@ pub(crate) fn read_whole_log(log: &mut ImportLog<'_>) -> Result<Vec<u8>> {
 }
 
 pub(crate) fn unread(log: &ImportLog<'_>, cause: &crate::Error) -> Error {
-    Error::input(format!("{} cannot be imported: {cause}", log.name))
-        .hint("`--as FORM` names its format")
+    Error::input(format!("cannot import {}: {cause}", log.name))
+        .hint("specify its format with `--as FORM`")
 }
 
 pub(crate) fn unwritten(cause: impl std::fmt::Display) -> Error {
-    Error::environment(format!("the events cannot be written: {cause}"))
+    Error::environment(format!("cannot write the events: {cause}"))
         .hint("check that the disk is not full")
 }
 

@@ -14,12 +14,12 @@ const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[&[0x1f, 0x8b]],
         begins: true,
-        hint: "this is compressed by gzip; `gunzip --stdout FILE | stackline import -` reads what is in it",
+        hint: "this is compressed with gzip; use `gunzip --stdout FILE | stackline import -`",
     },
     UnsupportedFormat {
         marks: &[&[0x28, 0xb5, 0x2f, 0xfd]],
         begins: true,
-        hint: "this is compressed by zstd; `zstd --decompress --stdout FILE | stackline import -` reads what is in it",
+        hint: "this is compressed with zstd; use `zstd --decompress --stdout FILE | stackline import -`",
     },
     UnsupportedFormat {
         marks: &[b"PK\x03\x04"],
@@ -29,17 +29,17 @@ const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[b"PAR1"],
         begins: true,
-        hint: "this is Parquet; `stackline query` reads the Parquet of runs",
+        hint: "this is Parquet; `stackline query` reads the Parquet files of runs",
     },
     UnsupportedFormat {
         marks: &[b"snoop\0"],
         begins: true,
-        hint: "this is a capture of snoop; `editcap` makes pcapng of it",
+        hint: "this is a snoop capture; convert it to pcapng with `editcap`",
     },
     UnsupportedFormat {
         marks: &[b"PERFILE2"],
         begins: true,
-        hint: "recordings of perf are not supported",
+        hint: "perf recordings are not supported",
     },
     UnsupportedFormat {
         marks: &[b"\"traceEvents\""],
@@ -54,7 +54,7 @@ const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[b"\"traceID\""],
         begins: false,
-        hint: "this is not Jaeger's JSON as its page downloads it, `{\"data\": [{\"traceID\": ..., \"spans\": [...]}]}`",
+        hint: "this is not JSON as downloaded from Jaeger's page, `{\"data\": [{\"traceID\": ..., \"spans\": [...]}]}`",
     },
     UnsupportedFormat {
         marks: &[b"NL.EVNT="],

@@ -89,7 +89,7 @@ impl ImportEnding {
 fn interrupted() -> Error {
     Error::new(
         Blame::Interrupted,
-        "the import was interrupted: nothing of it is kept",
+        "the import was interrupted: nothing was kept",
     )
     .hint("import the logs again")
 }

@@ -23,7 +23,9 @@ pub(crate) fn set_given_clocks(
                 .map(String::as_str)
                 .collect();
             let message = format!("--clock {host}: that host has no events");
-            return Err(Error::input(message).hint(format!("there are {}", hosts.join(", "))));
+            return Err(
+                Error::input(message).hint(format!("hosts with events: {}", hosts.join(", ")))
+            );
         }
         let side = if *ahead_ns < 0 { "behind" } else { "ahead" };
         let by = units::format_time(ahead_ns.unsigned_abs() as f64 / 1e9);
@@ -35,7 +37,7 @@ pub(crate) fn set_given_clocks(
         note(
             trace,
             format!(
-                "the clock of {host} is {by} {side}, as it was given; times are corrected by it"
+                "the clock of {host} is {by} {side}, as specified; times are corrected accordingly"
             ),
         );
     }

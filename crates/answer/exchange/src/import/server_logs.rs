@@ -30,8 +30,8 @@ pub(crate) fn join(
         return Ok(());
     }
     let captured = captured.ok_or_else(|| {
-        Error::input("--log adds to requests in captures, and no capture is given")
-            .hint("name a capture before it")
+        Error::input("--log adds to requests in captures, but no capture is specified")
+            .hint("specify a capture before it")
     })?;
     for log in &request.server_logs {
         let (server, path) = named(log);
@@ -58,8 +58,8 @@ fn read_log(path: &Path, source: &str) -> Result<Vec<u8>> {
         ErrorKind::FileTooLarge => Error::input(format!(
             "{source} is larger than 1 GiB, the limit for a log"
         ))
-        .hint("import the part that covers the time of the captures"),
-        _ => Error::input(format!("{source} cannot be read: {cause}"))
+        .hint("import only the part that covers the time of the captures"),
+        _ => Error::input(format!("cannot read {source}: {cause}"))
             .hint("check its name and permissions"),
     })
 }
@@ -68,7 +68,7 @@ fn no_access_log(source: &str) -> Error {
     Error::input(format!(
         "{source} is not an access log: no line describes a request"
     ))
-    .hint("lines of nginx, Apache (combined), haproxy, Envoy, Traefik or JSON are read, and OTLP/JSON")
+    .hint("supported formats: lines of nginx, Apache (combined), haproxy, Envoy, Traefik or JSON, and OTLP/JSON")
 }
 
 fn one(

@@ -274,7 +274,7 @@ mod nanos {
             Either::Number(ns) => Ok(ns),
             Either::Text(text) => text
                 .parse()
-                .map_err(|_| D::Error::custom("a time is not a whole number")),
+                .map_err(|_| D::Error::custom("a time is not an integer")),
         }
     }
 }
@@ -298,7 +298,7 @@ mod whole {
             Some(Either::Text(text)) => text
                 .parse()
                 .map(Some)
-                .map_err(|_| D::Error::custom("a number is not a whole one")),
+                .map_err(|_| D::Error::custom("a number is not an integer")),
         }
     }
 }

@@ -28,7 +28,7 @@ const CANNOT_TELL: &str = "cannot tell";
 /// medians, their ratio with its 95 % interval, and what that allows to claim.
 #[must_use]
 pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
-    let mut rows = header("medians of the time of units");
+    let mut rows = header("median unit times");
     let mut last = None;
     for segment in segments {
         let begins = segment.from.as_ref().filter(|from| last != Some(*from));
@@ -36,14 +36,14 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
         last = segment.to.as_ref();
         rows.push(row(segment));
     }
-    let notes = "An interval holds what varies from unit to unit of each; what changed otherwise\nis not in it.\n";
+    let notes = "An interval covers variation from unit to unit within each, not other changes\nbetween the two.\n";
     table(&rows) + notes
 }
 
 /// Requests by name, as segments are shown.
 #[must_use]
 pub fn request_comparison(requests: &[SegmentComparison]) -> String {
-    let mut rows = header("medians of the time of requests");
+    let mut rows = header("median request times");
     rows.extend(requests.iter().map(|request| {
         let mut row = row(request);
         row[0] = format!("  {}", request.name);
@@ -186,7 +186,7 @@ mod tests {
             ..slower.clone()
         };
         let text = segment_comparison(&[slower, gone]);
-        let expected = "medians of the time of units
+        let expected = "median unit times
                         A        B    B/A  95 %
 GO client
   to COME server  1.00 ms  2.00 ms  2.000  1.800..2.200  slower

@@ -114,7 +114,7 @@ fn effects(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         }
         canvas.dot((axis.x(*gain), y), 5.0, "");
     }
-    let title = format!("What each factor does to the {}", response.name);
+    let title = format!("Effect of each factor on the {}", response.name);
     canvas.picture(
         "effects",
         bottom + 32.0,
@@ -173,7 +173,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         };
         canvas.text(class, (x, y + ROW / 2.0 + 4.0), &times(*gain));
     }
-    let title = format!("What would make the {} better", response.name);
+    let title = format!("Changes that would improve the {}", response.name);
     canvas.picture(
         "tornado",
         bottom + 32.0,
@@ -235,7 +235,7 @@ fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture 
         "half-normal",
         high,
         "Half-normal plot of effects",
-        "chance alone lies near the line; real effects stand right of it",
+        "chance alone stays near the line; real effects lie to the right of it",
     )
 }
 
@@ -317,10 +317,10 @@ fn interaction(
     let title = format!("{} against {}", response.name, outcome.factors[a].name);
     let below = match answer.scale {
         EffectScale::Multiplicative => {
-            "logarithmic; parallel lines: gains multiply; all others at their first level"
+            "logarithmic; parallel lines: gains multiply; all other factors at their first level"
         }
         EffectScale::Additive => {
-            "parallel lines: differences add up; all others at their first level"
+            "parallel lines: differences add up; all other factors at their first level"
         }
     };
     Some(canvas.picture("interaction", high, &title, below))

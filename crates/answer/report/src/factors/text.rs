@@ -77,7 +77,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     };
     let start = match written(outcome, response, answer) {
         Some(value) => format!(
-            "{} with everything as it is first",
+            "{} with everything at its first level",
             response.unit.written(value)
         ),
         None => {
@@ -88,7 +88,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
         }
     };
     let mut out = wrapped(&format!(
-        "{}: {start}; alone from there, and on average over the levels of the others ({model}):",
+        "{}: {start}; effect of each factor alone from there, and on average over the levels of the others ({model}):",
         response.name
     ));
     out += &effects_table(outcome, response, answer);
@@ -98,7 +98,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     let left = match answer.spread {
         IntervalSource::None => "repeated runs are equal: deterministic".to_owned(),
         _ => format!(
-            "repeated runs and what the model leaves: {} of the variation",
+            "repeated runs and the residual of the model: {} of the variation",
             percent(answer.error_share)
         ),
     };
@@ -172,7 +172,7 @@ fn order_turns(outcome: &FactorOutcome, ranked: &[RankedEffect<'_>]) -> String {
         return String::new();
     }
     wrapped(&format!(
-        "further in front on average than alone, since others have to be changed first: {}",
+        "ranked higher on average than alone, because others have to be changed first: {}",
         names.join(", ")
     ))
 }
@@ -285,13 +285,13 @@ fn clear_interactions(
                 let sign = if response.more_is_better { 1.0 } else { -1.0 };
                 let more = (2.0 * sign * estimate.value).exp();
                 format!(
-                    "; both bring {} of what their gains alone multiply to",
+                    "; both together gain {} the product of their separate gains",
                     times(more)
                 )
             }
             (Some(estimate), EffectScale::Additive) => {
                 format!(
-                    "; both together {} beside the sum of what each does alone",
+                    "; both together {} beyond the sum of their separate effects",
                     signed(response.unit, 2.0 * estimate.value)
                 )
             }
@@ -326,15 +326,15 @@ fn bend(response: &Response, answer: &FactorAnswer) -> String {
             ),
         });
     let (mark, words) = match (bend.half, bend.may_be_zero()) {
-        (None, _) => ("", "one run says little"),
-        (_, true) => ("", "no bend shows"),
+        (None, _) => ("", "one run is not enough to tell"),
+        (_, true) => ("", "no curvature is visible"),
         _ => (
             "! ",
-            "it bends between the levels: others in between are not on the line",
+            "curvature between the levels: levels in between are not on the line",
         ),
     };
     wrapped(&format!(
-        "{mark}half way between all levels the {} is {value} ({within}) of their mean: {words}",
+        "{mark}halfway between all levels, the {} is {value} ({within}) of their mean: {words}",
         response.name
     ))
 }
@@ -366,7 +366,7 @@ fn aliased(outcome: &FactorOutcome, answer: &FactorAnswer) -> String {
         return String::new();
     }
     wrapped(&format!(
-        "! this design does not tell apart: {}",
+        "! this design cannot distinguish: {}",
         words.join("; ")
     ))
 }
@@ -406,7 +406,7 @@ fn steps(outcome: &FactorOutcome) -> String {
         return String::new();
     }
     let mut out =
-        "\nwhat to change first, and what brings most then (each with those before it, in runs of their own):\n"
+        "\nwhat to change first, and what gains most after that (each with those before it, in separate runs):\n"
             .to_owned();
     for (at, step) in outcome.steps.iter().enumerate() {
         out += &wrapped(&format!(
@@ -431,7 +431,7 @@ fn limits(outcome: &FactorOutcome) -> String {
         return String::new();
     };
     let mut out = format!(
-        "\nif a factor were infinite ({}, simulated a thousand times better, all else as it is first):\n",
+        "\nif a factor were infinite ({}, simulated a thousand times better, all else at its first level):\n",
         first.name
     );
     for limit in &outcome.limits {
@@ -441,7 +441,7 @@ fn limits(outcome: &FactorOutcome) -> String {
                 format!("{} ({})", times(middle), interval((least, most)))
             }
             Some((middle, ..)) => times(middle),
-            None => "not known".into(),
+            None => "unknown".into(),
         };
         let next = limit
             .next
@@ -452,11 +452,11 @@ fn limits(outcome: &FactorOutcome) -> String {
                 .times
                 .is_some_and(|(middle, ..)| (account / middle - 1.0).abs() > APART);
             let doubt = if apart {
-                ", unreliable: what is faster changes how the rest behaves"
+                ", unreliable: speeding it up changes how the rest behaves"
             } else {
                 ""
             };
-            format!(" (by the account of one run {}{doubt})", times(account))
+            format!(" (estimated from one run {}{doubt})", times(account))
         });
         out += &wrapped(&format!("  {name}: {gain}{account}{next}"));
     }
@@ -492,7 +492,7 @@ fn offers(outcome: &FactorOutcome) -> String {
     }
     let align = [Align::Right, Align::Right, Align::Left, Align::Left];
     format!(
-        "\nwhat to buy: no other set brings more for the money\n{}",
+        "\nwhat to buy: no other set gains more for the money\n{}",
         table(&rows, &align)
     )
 }

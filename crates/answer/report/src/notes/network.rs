@@ -20,7 +20,7 @@ pub(super) fn ports(summary: &Summary) -> Vec<String> {
     if more > 0 {
         let several = if more == 1 { "" } else { "s" };
         lines.push(format!(
-            "and {more} more port{several} that dropped, marked or doubled packets"
+            "and {more} more port{several} that dropped, marked or duplicated packets"
         ));
     }
     lines
@@ -31,7 +31,7 @@ fn line(port: &PortSummary, runs: u32) -> String {
     let happened = [
         ("dropped", port.dropped),
         ("marked", port.marked),
-        ("doubled", port.duplicated),
+        ("duplicated", port.duplicated),
     ];
     let mut happened = happened.into_iter().filter(|(_, n)| *n > 0);
     let (what, n) = happened.next().unwrap_or(("dropped", 0));
@@ -63,7 +63,7 @@ fn share(port: &PortSummary, n: u64) -> String {
             unit(port.cells_dropped)
         };
         return format!(
-            "{n} {one}, where {} {} left",
+            "{n} {one}, with {} {} forwarded",
             port.packets,
             unit(port.cells)
         );
@@ -119,7 +119,7 @@ fn kept(emulation: &EmulationSummary) -> String {
         .zip(emulation.lateness_p99_s)
         .zip(emulation.lateness_max_s);
     let late = late.map_or_else(
-        || "nothing left it".to_owned(),
+        || "no frames left it".to_owned(),
         |((p50, p99), max)| {
             let [p50, p99, max] = [p50, p99, max].map(units::format_time);
             format!("departures late by {p50} (median), {p99} (p99), {max} (max)")

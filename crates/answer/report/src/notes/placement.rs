@@ -18,7 +18,7 @@ fn beside(rows: &[&Summary]) -> Option<String> {
     }
     if let Some(at) = shared.iter().position(|sharing| *sharing != shared[0]) {
         return Some(format!(
-            "unlike placement: {} had {}, {} {}, so these rows do not compare the stacks",
+            "different placement: {} had {}, {} {}, so these rows do not compare the stacks",
             rows[0].stack,
             shared[0].words(),
             rows[at].stack,
@@ -153,7 +153,7 @@ mod tests {
         };
         assert!(
             said.starts_with(
-                "unlike placement: tcp had both ends on one core, unix a core for each end"
+                "different placement: tcp had both ends on one core, unix one core for each end"
             ),
             "{said}"
         );

@@ -387,7 +387,10 @@ fn a_session(browser: &mut Browser, directory: &Path) {
     );
     let lanes = browser
         .eval("[stackline.picture.marks, stackline.picture.blocked].map((lanes) => lanes.map((lane) => lane.name))");
-    assert_eq!(lanes, json!([["sent again"], ["s1 blocked", "s2 blocked"]]));
+    assert_eq!(
+        lanes,
+        json!([["retransmitted"], ["s1 blocked", "s2 blocked"]])
+    );
     // In the middle of the bars, and beside them.
     let pixels = browser.eval(
         "(() => { const { picture } = stackline, { layout } = picture, dots = Math.min(3, devicePixelRatio || 1); \
@@ -403,7 +406,7 @@ fn a_session(browser: &mut Browser, directory: &Path) {
     );
     let operation = text(browser, "#operation");
     assert!(
-        operation.contains("START_READ to END_READ") && operation.contains("nothing to do"),
+        operation.contains("START_READ to END_READ") && operation.contains("idle"),
         "{operation}"
     );
     let bars = browser.eval("document.querySelectorAll('#operation .profile').length");
@@ -879,7 +882,7 @@ fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
     }
     let table = text(browser, "#segments-body");
     assert!(
-        table.contains("by the account that findings have") && table.contains("67 %"),
+        table.contains("as accounted for in the findings") && table.contains("67 %"),
         "{table}"
     );
 }

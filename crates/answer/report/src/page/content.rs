@@ -442,7 +442,7 @@ pub(super) const fn outcome(outcome: LifelineOutcome) -> (u64, u32) {
 /// What became of data beside its way, as the page reads it.
 const fn fate(fate: DataFate) -> &'static str {
     match fate {
-        DataFate::SentAgain => "sent again",
+        DataFate::SentAgain => "retransmitted",
         DataFate::Dropped => "dropped",
         DataFate::GivenUp => "given up",
         DataFate::Flushed => "flushed",

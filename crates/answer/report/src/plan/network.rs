@@ -45,15 +45,15 @@ fn work(work: &ProgramCosts) -> Vec<String> {
     let mut said = Vec::new();
     let taken = |time: Duration| (time > Duration::ZERO).then(|| self::time(time));
     said.with(taken(work.per_operation), |time| {
-        format!("programs take {time} for an operation")
+        format!("programs take {time} per operation")
     });
     let per_byte = (work.ns_per_byte > 0.0).then(|| exact(work.ns_per_byte));
-    said.with(per_byte, |ns| format!("programs take {ns} ns for a byte"));
+    said.with(per_byte, |ns| format!("programs take {ns} ns per byte"));
     said.with(taken(work.per_message), |time| {
         format!("a message takes {time}")
     });
     said.with(taken(work.per_switch), |time| {
-        format!("going from one program to another takes {time}")
+        format!("switching from one program to another takes {time}")
     });
     said.with(work.polls, |every| {
         format!("programs poll every {}", time(every))
@@ -75,14 +75,14 @@ fn interface(interface: &NetworkInterface) -> Vec<String> {
     });
     said.when(interface.single_buffered, "single-buffered");
     said.when(interface.busy_waiting, "busy-waiting");
-    said.when(interface.interface_copies, "copying by itself");
+    said.when(interface.interface_copies, "copies by itself");
     let per_packet =
         (interface.copy_per_packet > Duration::ZERO).then(|| time(interface.copy_per_packet));
     said.with(per_packet, |time| format!("copies a packet in {time}"));
     let per_byte = (interface.copy_ns_per_byte > 0.0).then(|| exact(interface.copy_ns_per_byte));
     said.with(per_byte, |ns| format!("copies a byte in {ns} ns"));
     said.with(interface.cpu_speed, |speed| {
-        format!("processor {} times as fast as that", exact(speed))
+        format!("processor {} times as fast", exact(speed))
     });
     said.with(interface.pace_bit_s, |pace| {
         format!("sends at most {}", rate(pace))
@@ -129,7 +129,7 @@ fn switch(switch: &NetworkSwitch) -> Vec<String> {
         format!("cells of {}", size(bytes))
     });
     said.when(switch.early_packet_discard, "early packet discard");
-    said.when(switch.abr, "tells hosts their rates");
+    said.when(switch.abr, "tells hosts their permitted rates");
     said.with(switch.queue.as_ref(), |queue| {
         format!("each queue {}", self::queue(queue))
     });

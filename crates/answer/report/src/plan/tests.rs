@@ -160,7 +160,7 @@ fn each_world_is_described_as_it_is() {
     plan.measurements[0].world = World::Emulated;
     let text = said(&plan);
     assert!(
-        text.contains("khons: a child process on this machine, in a network namespace of its own"),
+        text.contains("khons: a child process on this machine, in its own network namespace"),
         "{text}"
     );
     assert!(!text.contains("ssh") && text.contains("nodelay"), "{text}");

@@ -67,7 +67,7 @@ pub(crate) fn png(scene: &VectorScene) -> Result<Vec<u8>, String> {
     }
     pixels
         .encode_png()
-        .map_err(|cause| format!("the picture cannot be encoded: {cause}"))
+        .map_err(|cause| format!("cannot encode the picture: {cause}"))
 }
 
 fn paint(colour: u32) -> Paint<'static> {

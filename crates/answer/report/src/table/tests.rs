@@ -100,7 +100,7 @@ fn a_modelled_network_says_what_it_did() {
     let text = table(&summarise(&plan, &records), &TableOptions::default());
     golden("table-network.txt", &text);
     assert!(
-        text.contains("! overload (1 of 3 runs; the figures are the machine's)"),
+        text.contains("! overload (1 of 3 runs; the figures reflect the machine)"),
         "{text}"
     );
     assert!(
@@ -108,7 +108,7 @@ fn a_modelled_network_says_what_it_did() {
         "{text}"
     );
     assert!(
-        text.contains("and 3 more ports that dropped, marked or doubled packets [row 2]"),
+        text.contains("and 3 more ports that dropped, marked or duplicated packets [row 2]"),
         "{text}"
     );
     let kept = "emulator: departures late by 200 ns (median), 14.0 us (p99), 90.0 us (max); 3 frames lost; its own round";
@@ -232,7 +232,7 @@ fn marks_say_from_where_they_count() {
 fn what_a_rate_is_over_is_said_where_runs_differ() {
     let mut summary = summaries().remove(1);
     let says = |s: &Summary| {
-        table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate each run")
+        table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate all runs")
     };
     (summary.normalised_sd, summary.main) = (Some(0.04), Some(RunMetric::Response));
     assert!(!says(&summary));

@@ -276,7 +276,7 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
             flows,
             quantum,
         } => {
-            format!(", FQ-CoDel {target} in {interval}, {flows} queues of {quantum} B a turn")
+            format!(", FQ-CoDel {target} in {interval}, {flows} queues of {quantum} B per turn")
         }
     }
 }

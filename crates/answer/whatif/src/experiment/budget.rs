@@ -35,13 +35,17 @@ impl RunBudget {
         );
         let lost = match (&design.kind, design.resolution()) {
             (DesignKind::Full, _) => "nothing is given up",
-            (DesignKind::Fraction(_), Some(3)) => "effects are mixed with interactions of two",
-            (DesignKind::Fraction(_), Some(4)) => "interactions of two are mixed with each other",
+            (DesignKind::Fraction(_), Some(3)) => {
+                "effects are confounded with two-factor interactions"
+            }
+            (DesignKind::Fraction(_), Some(4)) => {
+                "two-factor interactions are confounded with each other"
+            }
             (DesignKind::Fraction(_), _) => {
-                "interactions of two are mixed with those of three and more"
+                "two-factor interactions are confounded with those of three and more factors"
             }
             (DesignKind::Screening, _) => {
-                "interactions are not seen, and parts of them are in the effects"
+                "interactions are not seen and partly confounded with the effects"
             }
             (DesignKind::OneAtATime | DesignKind::Given, _) => "interactions are not seen",
         };
@@ -50,14 +54,14 @@ impl RunBudget {
             / self.at_once as f64;
         let late = if takes > self.within.as_secs_f64() {
             format!(
-                "; it does not fit: it takes about {}, and nothing smaller says anything",
+                "; it does not fit: it takes about {}, and no smaller design is useful",
                 units::format_time(takes)
             )
         } else {
             String::new()
         };
         format!(
-            "for {within} with runs of {runs}: {design}, {combinations} of {full} combinations, {replicates} times each; {lost}{late}"
+            "for {within} with runs of {runs} each: {design}, {combinations} of {full} combinations, {replicates} times each; {lost}{late}"
         )
     }
 }

@@ -21,8 +21,8 @@ pub fn parse_factors(
         }
     }
     if factors.is_empty() {
-        return Err(Error::input("no factor is given")
-            .hint("name some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
+        return Err(Error::input("no factor is specified")
+            .hint("specify some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
     }
     let is_twice = |at: &usize| {
         let before = &factors[..*at];
@@ -46,7 +46,7 @@ fn given_twice(given: &[String], name: &str) -> Error {
         .trim()
         .trim_start_matches('=')
         .trim();
-    Error::input(format!("the factor `{name}` is given twice")).hint(format!(
-        "give all its levels at once, `--factor '{first}, {levels}'`"
+    Error::input(format!("the factor `{name}` is specified twice")).hint(format!(
+        "specify all its levels at once: `--factor '{first}, {levels}'`"
     ))
 }

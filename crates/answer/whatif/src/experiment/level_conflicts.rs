@@ -44,7 +44,7 @@ pub fn are_apart<T>(
             "the factors `{}` and `{}` change the same thing",
             one.name, other.name
         );
-        return Err(Error::input(message).hint("leave one out, or give each its own link or host"));
+        return Err(Error::input(message).hint("omit one, or give each its own link or host"));
     }
     Ok(())
 }

@@ -32,7 +32,8 @@ pub fn offers(
         return Ok(Vec::new());
     };
     let front = purchase::front(design, answer, prices, first.more_is_better);
-    let front = front.map_err(|error| Error::input(error).hint("give prices to fewer levels"))?;
+    let front =
+        front.map_err(|error| Error::input(error).hint("specify prices for fewer levels"))?;
     // What was never run together has no price together.
     let single = design.kind == DesignKind::OneAtATime;
     let front: Vec<purchase::PricedCombination> = front

@@ -15,7 +15,7 @@ const SUCH_AS: &str = "as in `bandwidth x 10 = 300, cpu of b x 2 = 120`";
 pub fn parse_prices(text: &str, spend: Option<f64>, factors: &[Factor]) -> Result<Prices> {
     if let Some(amount) = spend.filter(|amount| !(amount.is_finite() && *amount >= 0.0)) {
         return Err(
-            Error::input(format!("`{amount}` is nothing that can be spent"))
+            Error::input(format!("`{amount}` is not a valid amount to spend"))
                 .hint("as in `--spend 320`"),
         );
     }
@@ -37,7 +37,7 @@ pub fn parse_prices(text: &str, spend: Option<f64>, factors: &[Factor]) -> Resul
             .ok_or_else(|| Error::input(format!("`{price}` is not a price")).hint(SUCH_AS))?;
         let (factor, level) = found(what, factors)?;
         if prices[factor][level].replace(price).is_some() {
-            return Err(Error::input(format!("`{what}` has two prices")).hint("leave one out"));
+            return Err(Error::input(format!("`{what}` has two prices")).hint("omit one"));
         }
     }
     if prices

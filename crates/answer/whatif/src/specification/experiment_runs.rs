@@ -288,7 +288,7 @@ impl FactorsProgress {
                 .filter(|done| done.outcome.as_ref().err() == Some(cause))
                 .count();
             notes.push(format!(
-                "{count} of {} runs failed and are left out: {cause}",
+                "{count} of {} runs failed and are omitted: {cause}",
                 self.done.len()
             ));
         }
@@ -311,9 +311,9 @@ const LARGEST: u64 = 1 << 30;
 
 /// What an earlier attempt made.
 fn read(directory: &Path, identity: &str) -> Result<Vec<FactorsRunResult>> {
-    let hint = "name the directory that the interrupted experiment printed, with the same specification and flags";
+    let hint = "specify the directory that the interrupted experiment printed, with the same specification and flags";
     let unread = |path: &Path, error: &dyn std::fmt::Display| {
-        Error::input(format!("{} cannot be read: {error}", path.display())).hint(hint)
+        Error::input(format!("cannot read {}: {error}", path.display())).hint(hint)
     };
     let path = directory.join(EXPERIMENT);
     let kept = Directory::open(directory).map_err(|error| unread(directory, &error))?;
@@ -321,9 +321,11 @@ fn read(directory: &Path, identity: &str) -> Result<Vec<FactorsRunResult>> {
         .read_text(Path::new(EXPERIMENT), LARGEST)
         .map_err(|error| unread(&path, &error))?;
     if before != identity {
-        return Err(
-            Error::input(format!("{} is of another experiment", directory.display())).hint(hint),
-        );
+        return Err(Error::input(format!(
+            "{} belongs to a different experiment",
+            directory.display()
+        ))
+        .hint(hint));
     }
     let path = directory.join(RUNS);
     let text = kept

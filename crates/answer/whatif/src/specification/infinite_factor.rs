@@ -43,7 +43,7 @@ pub(crate) fn limits(
         .first()
         .is_none_or(|measurement| measurement.across.is_none())
     {
-        notes.push( "the limit if a factor were infinite needs a measurement across a network, which can be simulated".into(), );
+        notes.push( "limits for infinite factors need a measurement across a network, which can be simulated".into(), );
         return Vec::new();
     }
     let base: Vec<(&Factor, &FactorLevel)> = experiment
@@ -111,7 +111,7 @@ pub(crate) fn limits(
                     next,
                 });
             }
-            Err(error) => notes.push(format!("no limit of `{}`: {}", factor.name, error.message)),
+            Err(error) => notes.push(format!("no limit for `{}`: {}", factor.name, error.message)),
         }
     }
     limits

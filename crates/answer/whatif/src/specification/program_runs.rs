@@ -44,9 +44,8 @@ pub(crate) fn run(
         .env("STACKLINE_RUNS", root)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let (status, said) = until_over(&mut command, stop).map_err(|error| {
-        Error::environment(format!("`stackline trace` cannot be started: {error}"))
-    })?;
+    let (status, said) = until_over(&mut command, stop)
+        .map_err(|error| Error::environment(format!("cannot start `stackline trace`: {error}")))?;
     if !status.success() {
         let last = said
             .lines()

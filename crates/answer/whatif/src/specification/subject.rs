@@ -181,10 +181,10 @@ impl SpecExperiment {
                 Ok(FactorLevel::Times(times.sqrt()))
             }
             _ => Err(Error::input(format!(
-                "`{}` has no level half way between its levels",
+                "`{}` has no level halfway between its levels",
                 factor.name
             ))
-            .hint("a centre needs factors of the form `WHAT x NUMBER`")),
+            .hint("a centre point needs factors of the form `WHAT x NUMBER`")),
         };
         let levels: Result<Vec<FactorLevel>> = self.laid_out.factors.iter().map(middle).collect();
         let levels = levels?;
@@ -335,7 +335,7 @@ impl SpecExperiment {
             .filter(|factor| factor.changes_work())
         {
             notes.push(format!(
-                "`{}` changes how much is done: compare what is per unit (throughput), not how long runs took",
+                "`{}` changes the amount of work: compare a figure per unit of work (throughput), not the time runs took",
                 factor.name
             ));
         }

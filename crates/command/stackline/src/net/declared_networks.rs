@@ -61,14 +61,18 @@ mod tests {
     #[test]
     fn no_program_is_sent_to_the_simulated_world() {
         let hint = |text: &str| emulated_only(Error::input("no").hint(text)).hint;
-        assert_eq!(hint("`--in simulated` needs nothing of the machine"), None);
         assert_eq!(
-            hint("`--in simulated` needs nothing; or allow it: sysctl -w a=1").as_deref(),
+            hint("use `--in simulated`, which needs nothing from the machine"),
+            None
+        );
+        assert_eq!(
+            hint("use `--in simulated`, which needs nothing, or allow it: sysctl -w a=1")
+                .as_deref(),
             Some("allow it: sysctl -w a=1")
         );
         assert_eq!(
-            hint("`ulimit -Hn 9`, or `--in simulated`").as_deref(),
-            Some("`ulimit -Hn 9`")
+            hint("use `ulimit -Hn 9` or `--in simulated`").as_deref(),
+            Some("use `ulimit -Hn 9`")
         );
         assert_eq!(hint("another name").as_deref(), Some("another name"));
     }

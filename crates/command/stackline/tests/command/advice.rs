@@ -75,7 +75,7 @@ fn what_does_not_help_is_not_advised() {
     );
     assert!(
         seen.iter()
-            .any(|what| what.contains("no help alone: senders that pace")),
+            .any(|what| what.contains("does not help on its own: pacing of the senders")),
         "{seen:?}"
     );
 }
@@ -92,12 +92,13 @@ fn what_events_do_not_show_is_found_by_taking_it_away() {
     all.succeeds();
     assert!(
         all.out
-            .contains("the processor of b limits: it copies each packet; that costs"),
+            .contains("the processor of b is the limit: it copies each packet; this costs"),
         "{}",
         all.out
     );
     assert!(
-        all.out.contains("by simulation with and without"),
+        all.out
+            .contains("according to simulation with and without it"),
         "{}",
         all.out
     );

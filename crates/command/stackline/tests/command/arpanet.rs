@@ -232,13 +232,13 @@ fn a_host_that_is_down_is_waited_for_or_given_up_and_why_is_said() {
     let failed = place.stackline(&["run", "-e", &with("")]);
     failed
         .fails(1, &["the other side's host is dead"])
-        .hints("dead for longer");
+        .hints("a long outage");
     let never_up = with("").replace("from 2 s", "from 0 s");
     place
         .stackline(&["run", "-e", &never_up])
         .fails(
             1,
-            &["a connection was not answered: the IMPs say that the other side's host is dead"],
+            &["a connection was not answered: the IMPs report that the other side's host is dead"],
         )
         .hints("`down`");
     let elsewhere = "network n { host a; host b { down from 1 s; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n;";

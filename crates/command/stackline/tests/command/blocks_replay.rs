@@ -71,7 +71,7 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
         json["scope"]
             .as_str()
             .unwrap()
-            .contains("what units waited for inside hosts"),
+            .contains("reasons why units waited inside hosts"),
         "{}",
         json["scope"]
     );
@@ -90,7 +90,7 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
     );
     let text = place.stackline(&["lifelines", run]).succeeds().out.clone();
     assert!(
-        text.contains("of each host's time") && text.contains("several of 3 blocked at once"),
+        text.contains("time of each host") && text.contains("several of 3 blocked at once"),
         "{text}"
     );
 

@@ -345,7 +345,7 @@ fn captures_of_both_ends_are_one_run_with_both_clocks() {
     place.write("events.log", "A; h; 1; 2\n");
     place
         .stackline(&["import", "events.log", "--log", "access.log"])
-        .fails(2, &["no capture is given"]);
+        .fails(2, &["no capture is specified"]);
     place
         .stackline(&["import", "client.pcap", "--log", "events.log"])
         .fails(2, &["is not an access log"]);

@@ -23,7 +23,7 @@ fn an_agent_that_is_killed() {
             1,
             &[
                 "line 1: 100000 rr 32*200",
-                "the agent of host",
+                "the agent on host",
                 host,
                 "killed by signal 9",
             ],
@@ -152,9 +152,9 @@ fn a_mute_agent_is_not_waited_for_without_limit() {
         started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
         started
             .finish()
-            .fails(1, &["no longer answers"])
+            .fails(1, &["has stopped answering"])
             .hints("suspended");
-        place.kept().incomplete("no longer answers");
+        place.kept().incomplete("has stopped answering");
     }
 }
 
@@ -384,7 +384,7 @@ fn an_interrupted_import_keeps_nothing_whatever_it_waits_for() {
         started.process().signal(signal);
         started
             .finish()
-            .fails(130, &["the import was interrupted: nothing of it is kept"])
+            .fails(130, &["the import was interrupted: nothing was kept"])
             .hints("again");
         assert_eq!(place.runs().len(), 1, "the old one");
         assert_eq!(place.stackline(&["export", "old", "--text"]).out, old.out);

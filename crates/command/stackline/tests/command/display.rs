@@ -815,12 +815,12 @@ fn what_to_change_first_is_told_and_what_limits_then() {
         .hints("cpu of sun x 4");
     with(&["--cost", "cpu of sun x 4 = 1, cpu of sun x 4 = 2"])
         .fails(2, &["two prices"])
-        .hints("leave one");
+        .hints("omit one");
     with(&["--cost", ""])
         .fails(2, &["no level has a price"])
         .hints("as in");
     with(&["--cost", "cpu of sun x 4 = 1", "--spend", "-3"])
-        .fails(2, &["nothing that can be spent"])
+        .fails(2, &["not a valid amount to spend"])
         .hints("--spend");
     let both = with(&["--budget", "1s", "--replicates", "3"]);
     assert!(
@@ -901,22 +901,22 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["unknown factor `foo`"])
         .hints("level, class, over");
     refused(&["-f", "class = agent, agent"])
-        .fails(2, &["nothing differs"])
+        .fails(2, &["changes nothing"])
         .hints("not there already");
     refused(&["-f", "over = tcp, udp"])
         .fails(2, &["with `over` at udp"])
         .hints("--over pup");
     refused(&["-f", "bandwidth x 2", "-f", "bandwidth of sun - vax x 2"])
         .fails(2, &["the same thing"])
-        .hints("leave one");
+        .hints("omit one");
     refused(&["-f", "bandwidth x 2", "--level", "structured"])
         .fails(2, &["no symbols"])
         .hints("rectangles");
     refused(&["-f", "pixel x 0.5"])
-        .fails(2, &["nothing differs"])
+        .fails(2, &["changes nothing"])
         .hints("cpu of HOST x 2");
     refused(&["-f", "trials = 3, 4"])
-        .fails(2, &["nothing differs"])
+        .fails(2, &["changes nothing"])
         .hints("the same for all combinations");
     // Losses that are not there cannot be taken away, and matter all the same.
     place.write(

@@ -185,7 +185,7 @@ fn one_of_several_networks() {
     );
     let both = net.run("khons", &["true"]);
     assert_eq!(both.status.code(), Some(2));
-    let hint = format!("say which: --network {} or --network second", net.name);
+    let hint = format!("specify one: --network {} or --network second", net.name);
     assert!(said(&both).contains(&hint), "{}", said(&both));
     let arguments = [
         "net",
@@ -224,7 +224,7 @@ fn another_seed_is_refused_as_long_as_the_network_is_there() {
     assert_eq!(first.line, "ready");
     let refused = seeded("9");
     let message = format!(
-        "error: the network {} exists already, with another seed\nhint: give the seed that",
+        "error: the network {} already exists, with another seed\nhint: use the seed of",
         net.name
     );
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
@@ -429,7 +429,7 @@ fn kill_9_leaves_nothing() {
     let (code, _, err) = started.finish();
     assert_eq!(code, Some(1));
     assert!(
-        err.starts_with("error: the emulator of the network ended"),
+        err.starts_with("error: the network emulator exited"),
         "{err}"
     );
     net.place.empties();
@@ -536,7 +536,7 @@ fn without_files_for_its_hosts_it_is_refused() {
         .unwrap();
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
     assert!(
-        said(&ended).contains("60 emulated hosts need 248 file descriptors, the limit is 100"),
+        said(&ended).contains("60 emulated hosts need 248 file descriptors, but the limit is 100"),
         "{}",
         said(&ended)
     );
@@ -727,11 +727,15 @@ fn packets_for_no_host_are_counted() {
                 for to in ('239.1.1.1', '255.255.255.255'): s.sendto(b'x', (to, 9))";
     let sent = net.run("khons", &["python3", "-c", send]);
     assert!(
-        said(&sent).contains("2 packets were for no host of it"),
+        said(&sent).contains("2 packets were addressed to none of its hosts"),
         "{}",
         said(&sent)
     );
     let quiet = net.run("khons", &["true"]);
-    assert!(!said(&quiet).contains("for no host"), "{}", said(&quiet));
+    assert!(
+        !said(&quiet).contains("addressed to no"),
+        "{}",
+        said(&quiet)
+    );
     net.place.empties();
 }

@@ -89,7 +89,7 @@ fn the_factor_that_limits_is_named_with_its_gain_and_the_next_limit() {
     ];
     let middle = place.stackline(&middle.concat()).succeeds().out.clone();
     assert!(
-        middle.contains("10 runs") && middle.contains("half way between all levels"),
+        middle.contains("10 runs") && middle.contains("halfway between all levels"),
         "{middle}"
     );
     // Squares add up.
@@ -139,7 +139,7 @@ fn every_design_answers_and_says_what_it_cannot_tell_apart() {
     );
     let single = of(&["--design", "one-at-a-time"]);
     assert!(
-        single.contains("what factors do together is not seen"),
+        single.contains("interactions between factors are not seen"),
         "{single}"
     );
     let budget = [
@@ -165,7 +165,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     let table: [(&[&str], &str, &str); 13] = [
         (
             &["factors", "window.stackline"],
-            "no factor is given",
+            "no factor is specified",
             "--factor",
         ),
         (
@@ -182,15 +182,15 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (&["-f", "mtu of s - b = 10 B"], "mtu", ""),
         (
             &["-f", "receive_buffer = 64 KiB"],
-            "nothing differs",
-            "a level that the specification does not have",
+            "changes nothing",
+            "a level that differs from the specification",
         ),
         (&["-f", "cpu of a x 2"], "takes no time", "copy"),
         (&["-f", "stack = tcp, unix"], "unix", ""),
         (
             &["-f", "bandwidth x 2", "--design", "fraction=12"],
             "no fraction",
-            "leave `--design` out",
+            "omit `--design`",
         ),
         (
             &["-f", "bandwidth x 2", "--cost", "delay x 2 = 3"],
@@ -204,7 +204,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         ),
         (
             &["-f", "congestion = reno", "--centre", "2"],
-            "no level half way",
+            "no level halfway",
             "WHAT x NUMBER",
         ),
         (
@@ -272,7 +272,9 @@ fn an_experiment_goes_on_where_it_was() {
         "--resume",
         &directory,
     ];
-    place.stackline(&other).fails(2, &["another experiment"]);
+    place
+        .stackline(&other)
+        .fails(2, &["a different experiment"]);
     // It is no run: the newest of those is another.
     let none = place.stackline(&["show", "last"]);
     assert!(none.err.contains("no run at last"), "{}", none.err);
@@ -380,7 +382,7 @@ fn stacks_are_factors_where_time_is_real() {
     assert!(
         answer["notes"]
             .to_string()
-            .contains("changes how much is done")
+            .contains("changes the amount of work")
     );
 }
 

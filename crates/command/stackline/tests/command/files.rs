@@ -91,7 +91,7 @@ fn a_file_is_copied_as_it_is_when_its_length_or_the_whole_is_given() {
 #[test]
 fn a_file_that_was_sent_more_than_once_has_a_note() {
     let place = place();
-    let note = "FILE in holds 100 kB and was sent again from its beginning: 101 kB in all";
+    let note = "FILE in holds 100 kB and was sent repeatedly from its beginning: 101 kB in total";
     // What is flagged besides may wrap the line.
     let said = |units: u32| {
         let output = run(&place, &format!("1 bulk_put 1000*{units} < file in"));
@@ -103,7 +103,7 @@ fn a_file_that_was_sent_more_than_once_has_a_note() {
             .join(" ")
     };
     assert!(said(101).contains(note));
-    assert!(!said(100).contains("sent again"));
+    assert!(!said(100).contains("sent repeatedly"));
 }
 
 #[test]
@@ -144,9 +144,9 @@ fn what_lies_outside_stays_outside() {
     symlink(place.path(""), place.path("data/up")).unwrap();
     for name in ["link", "\"up/secret\"", "\"up/new\""] {
         run(&place, &format!("1 bulk_get 1000*10 < file {name}"))
-            .fails(3, &["cannot be opened under data"]);
+            .fails(3, &["cannot open FILE", "under data"]);
         run(&place, &format!("1 bulk_get 1000*10 > file {name}"))
-            .fails(3, &["cannot be opened under data"]);
+            .fails(3, &["cannot open FILE", "under data"]);
     }
     let absolute = place.path("secret").display().to_string();
     for name in ["../secret", "a/../../secret", &absolute] {
@@ -177,8 +177,8 @@ fn files_that_cannot_serve() {
     run(&place, "1 bulk_get 1000 < whole file empty").fails(3, &["FILE empty is empty"]);
     run(&place, "1 bulk_get 1000*10 < file empty").fails(3, &["FILE empty is empty"]);
     run(&place, "1 bulk_get 1000*10 < file directory")
-        .fails(3, &["FILE directory is not a plain file"]);
-    run(&place, "1 bulk_get 1000*10 < file pipe").fails(3, &["FILE pipe is not a plain file"]);
+        .fails(3, &["FILE directory is not a regular file"]);
+    run(&place, "1 bulk_get 1000*10 < file pipe").fails(3, &["FILE pipe is not a regular file"]);
     run(&place, "1 bulk_get 1000*10 > file directory").fails(3, &["FILE directory", "EISDIR"]);
     run(&place, "1 bulk_get 1000*10 > file pipe").fails(3, &["FILE pipe"]);
     run(&place, "1 bulk_get 1000*10 > file \"nowhere/out\"").fails(3, &["FILE nowhere/out"]);
@@ -191,8 +191,8 @@ fn files_that_cannot_serve() {
             "1 bulk_get 1000*10 < file in",
         ]);
         output
-            .fails(3, &["cannot be opened", directory])
-            .hints("a directory that is there");
+            .fails(3, &["cannot open the directory", directory])
+            .hints("an existing directory");
     }
 }
 

@@ -198,7 +198,7 @@ fn a_log_of_quic_becomes_events() {
     place.write("broken.qlog", "{");
     place
         .stackline(&["import", "broken.qlog"])
-        .fails(2, &["broken.qlog cannot be imported: this is not qlog"])
+        .fails(2, &["cannot import broken.qlog: this is not qlog"])
         .hints("--as");
 }
 
@@ -408,7 +408,7 @@ fn contents_are_kept_only_where_they_are_asked_for_and_the_run_says_which() {
         "--keep-contents",
     ]);
     done.succeeds();
-    let note = "contents are kept (--keep-contents): beside whole names of requests";
+    let note = "contents are kept (--keep-contents): besides whole request names";
     assert!(done.err.contains(&format!("note: {note}")), "{}", done.err);
     assert!(index(&done.out).unwrap().contains(note));
     assert!(exported("last").contains("GET /cart?key=SECRET"));

@@ -192,7 +192,7 @@ fn events_of_a_host_that_are_missing_are_named() {
         let output = place.stackline(&words);
         let words = output.out + &output.err;
         assert!(
-            words.contains("files of events are missing: b.parquet"),
+            words.contains("event files are missing: b.parquet"),
             "{words}"
         );
     }

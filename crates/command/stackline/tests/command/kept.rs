@@ -228,7 +228,7 @@ fn a_network_that_is_up_goes_by_its_name() {
         .hints(&net.name);
     on("nothing.stackline", &[])
         .fails(2, &["nothing.stackline cannot be read"])
-        .hints("name a file");
+        .hints("name a specification file");
     net.stackline(&["net", "exec", &net.name, "nobody", "--", "true"])
         .fails(2, &["has no host nobody"])
         .hints("khons");
@@ -284,7 +284,7 @@ fn a_link_changes_while_its_network_is_up() {
         .hints("one value each");
     let incomplete = set(&["udjat-s", "--loss", "1"]);
     incomplete
-        .mistakes(&["--loss does not hold one whole value"])
+        .mistakes(&["--loss does not contain one complete value"])
         .hints("write `1%`");
     set(&["udjat-s", "--rate", "2 Mbit/s 5 ms"])
         .mistakes(&["--rate does not"])

@@ -14,7 +14,7 @@ fn a_port_in_use() {
             3,
             &["responder", &format!("port {port} is in use on 127.0.0.1")],
         )
-        .hints("leave the option `port` out");
+        .hints("omit the option `port`");
     assert!(place.runs().is_empty());
 
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -50,7 +50,7 @@ fn a_wrong_responder_address_is_reported() {
         let output = place.run(&format!(
             "host b at \"255.255.255.255\" via local; 1 to b rr 32*10 over {stack};"
         ));
-        output.fails(3, &["initiator", "no connection to 255.255.255.255:"]);
+        output.fails(3, &["initiator", "cannot connect to 255.255.255.255:"]);
         assert!(place.runs().is_empty());
     }
 }

@@ -232,9 +232,9 @@ fn a_container_is_found_by_what_its_runtime_keeps() {
     for (word, says) in [
         (
             "nothing",
-            "unknown container nothing\nhint: there is app (containerd c0ffeec0ffee)",
+            "unknown container nothing\nhint: known containers: app (containerd c0ffeec0ffee)",
         ),
-        ("c0f0", "does not run"),
+        ("c0f0", "is not running"),
     ] {
         let said = traced(word).unwrap();
         assert!(said.contains(says), "{said}");
@@ -341,7 +341,7 @@ fn what_is_not_there_is_an_error_with_a_hint() {
         ),
         (
             &["trace", "--unit", "no-such-unit"],
-            "no unit no-such-unit.service runs",
+            "no unit no-such-unit.service is running",
         ),
         (
             &["trace", "--container", "no-such-container"],

@@ -60,7 +60,7 @@ fn a_shell_that_only_babbles() {
     ));
     output
         .fails(3, &["no agent on me@127.0.0.1 (host b)"])
-        .hints("has to start and wait");
+        .hints("must start and wait");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn what_ssh_says_is_reported() {
             "exit 255",
             255,
             "no agent on me@127.0.0.1",
-            "has to start and wait",
+            "must start and wait",
         ),
     ] {
         let place = Place::new();
@@ -121,7 +121,7 @@ fn there_is_no_ssh() {
     place.finish(&mut command).fails(
         3,
         &[
-            "the agent of host b cannot be started",
+            "cannot start the agent on host b",
             "nothing",
             "No such file",
         ],
@@ -150,7 +150,7 @@ fn an_agent_of_another_version() {
         ONE,
     ));
     output
-        .fails(3, &["the agent of host b is of stackline 9.9.9"])
+        .fails(3, &["the agent on host b is stackline 9.9.9"])
         .hints("same version");
 }
 
@@ -165,7 +165,7 @@ fn an_agent_that_says_nonsense_later() {
         ONE,
     ));
     output
-        .fails(1, &["agent of host b", "not a control message: hullo"])
+        .fails(1, &["agent on host b", "not a control message: hullo"])
         .hints("same version");
 }
 
@@ -265,12 +265,9 @@ fn who_waits_for_a_silent_agent_is_told_and_may_end_it() {
     for (ssh, words) in [
         (
             "exec sleep 600",
-            "waiting for the agents of b, 60 s at most",
+            "waiting for the agents on b, at most 60 s",
         ),
-        (
-            hello,
-            "waiting for an agent that gets a run ready, 30 s at most",
-        ),
+        (hello, "waiting for an agent to prepare a run, at most 30 s"),
     ] {
         let place = Place::new();
         let said = place.path("said");

@@ -314,7 +314,7 @@ fn requests_within_tls_are_told_where_it_is_asked_for() {
         return;
     };
     assert!(
-        done.err.contains("TLS, by turns") && !done.err.contains("HTTP"),
+        done.err.contains("TLS, alternating") && !done.err.contains("HTTP"),
         "{}",
         done.err
     );

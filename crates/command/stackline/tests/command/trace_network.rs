@@ -121,7 +121,7 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
         "{sentence}"
     );
     assert!(
-        sentence.contains(" were of another connection: 10.") && sentence.ends_with(":5001"),
+        sentence.contains(" belonged to another connection: 10.") && sentence.ends_with(":5001"),
         "{sentence}"
     );
     let lines = place
@@ -282,7 +282,7 @@ fn a_network_that_others_use_is_not_begun_anew() {
     let Some(done) = done else { return };
     assert!(
         done.err
-            .contains("note: queues of the network are not recorded: another program uses it"),
+            .contains("note: the network's queues are not recorded: another program uses it"),
         "{}",
         done.err
     );

@@ -133,7 +133,7 @@ fn what_lies_unread_is_told_without_trace_events() {
         err.contains("20 requests (20 HTTP/1.1)") && err.contains("lost: 0 packets, 0 records"),
         "{err}"
     );
-    assert!(err.contains(" a message and its answer"), "{err}");
+    assert!(err.contains(" per message and answer"), "{err}");
     // Three wait while it works on a fourth.
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(

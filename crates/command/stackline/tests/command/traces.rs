@@ -61,14 +61,14 @@ fn of_events_that_are_too_many_whole_runs_are_read_and_a_note_says_so() {
     );
     let shown = place.stackline(&["run", "--trace", "-e", &text]);
     shown.succeeds();
-    assert!(!shown.out.contains("read at once"), "{}", shown.out);
+    assert!(!shown.out.contains("events were read"), "{}", shown.out);
     let run = place.kept().0.display().to_string();
     let all = place.stackline(&["diagnose", "--json", &run]).json();
     let total = events(&place.kept().0).len();
     let (most, one) = ((total / 2).to_string(), "100");
     for (command, note) in [
-        ("diagnose", "findings and lifelines are of "),
-        ("lifelines", "lifelines are of "),
+        ("diagnose", "findings and lifelines cover "),
+        ("lifelines", "lifelines cover "),
     ] {
         let part = place.stackline(&[command, &run, "--most-events", &most]);
         part.succeeds();
@@ -77,7 +77,7 @@ fn of_events_that_are_too_many_whole_runs_are_read_and_a_note_says_so() {
             .collect::<Vec<_>>()
             .join(" ");
         assert!(
-            words.contains(&format!("of {total} events are read at once: {note}")),
+            words.contains(&format!("of {total} events were read: {note}")),
             "{words}"
         );
         // The command in the note reads them all.
@@ -89,7 +89,7 @@ fn of_events_that_are_too_many_whole_runs_are_read_and_a_note_says_so() {
         let whole = place.stackline(&followed);
         whole.succeeds();
         assert!(
-            !format!("{}{}", whole.out, whole.err).contains("read at once"),
+            !format!("{}{}", whole.out, whole.err).contains("events were read"),
             "{hint}"
         );
     }

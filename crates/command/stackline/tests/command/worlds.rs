@@ -204,7 +204,7 @@ fn a_killed_emulator_ends_the_run() {
     assert!(
         output
             .err
-            .contains("the emulator of network n ended in the middle of a run"),
+            .contains("the emulator of network n exited in the middle of a run"),
         "{}",
         output.err
     );

@@ -174,7 +174,7 @@ impl Amqp {
         let (at, end) = (records.at(), records.end());
         self.is_greeted = true;
         if side == EventStreamDirection::Back {
-            let status = RedactedName::fixed("ERROR another version");
+            let status = RedactedName::fixed("ERROR version mismatch");
             self.exchanges
                 .answered(&(0, methods::START, 0), status, records, found);
             return;
@@ -278,7 +278,10 @@ impl Amqp {
             return found.push(DissectorEvent::LeftOut(Bound::Waiting, 1));
         }
         if let Some(before) = self.contents.insert(place, open) {
-            let (exchange, why) = (before.exchange, "another message came within it");
+            let (exchange, why) = (
+                before.exchange,
+                "another message arrived in the middle of it",
+            );
             found.push(DissectorEvent::Void { exchange, why });
         }
     }

@@ -7,7 +7,7 @@ use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
 /// Why nothing is known of a request whose number another one has.
-const AGAIN: &str = "another request has its number";
+const AGAIN: &str = "another request has the same number";
 
 /// Those of one connection: by what their answers repeat, each with what is remembered of it.
 #[derive(Debug)]

@@ -328,7 +328,7 @@ impl Dns {
         if let Some(exchange) = self.asked.take_if(|_| side == EventStreamDirection::There) {
             found.push(DissectorEvent::Void {
                 exchange,
-                why: "its question is not known",
+                why: "its question is unknown",
             });
         }
     }

@@ -193,21 +193,21 @@ impl Dissector for Http1 {
             Http1ParserState::UntilEnd => self.ends(side, at, found),
             Http1ParserState::Head if self.sides[side as usize].held.is_empty() => {}
             Http1ParserState::Lost => {}
-            _ => self.lose(side, "the connection ended within it", found),
+            _ => self.lose(side, "the connection ended in the middle of it", found),
         }
     }
 
     fn protocol(&self) -> &'static str {
         match &self.tunnel {
             None => "HTTP/1.1",
-            Some(tunnel) if tunnel.protocol() == "by turns" => "HTTP/1.1, then by turns",
+            Some(tunnel) if tunnel.protocol() == "alternating" => "HTTP/1.1, then alternating",
             Some(tunnel) => tunnel.protocol(),
         }
     }
 
     fn protocol_of(&self, kind: ExchangeKind, number: u64) -> &'static str {
         match (&self.tunnel, number.checked_sub(self.before_tunnel)) {
-            (Some(tunnel), Some(within)) if tunnel.protocol() != "by turns" => {
+            (Some(tunnel), Some(within)) if tunnel.protocol() != "alternating" => {
                 tunnel.protocol_of(kind, within)
             }
             (Some(_), Some(_)) => self.protocol(),
@@ -311,7 +311,7 @@ impl Http1 {
         let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) else {
             if own.held.len() > LONGEST_HEAD {
                 found.push(DissectorEvent::LeftOut(Bound::Head, 1));
-                self.lose(side, "its head is longer than 16 KiB", found);
+                self.lose(side, "its header is longer than 16 KiB", found);
             }
             return bytes.len();
         };
@@ -417,7 +417,7 @@ impl Http1 {
             return self.foreign(EventStreamDirection::Back, parsed, found);
         }
         let Some(waiting) = self.waiting.front().copied() else {
-            return self.lose(EventStreamDirection::Back, "nothing asked for it", found);
+            return self.lose(EventStreamDirection::Back, "no request asked for it", found);
         };
         let (status, framing) = (response.code.unwrap_or(0), framing(response.headers));
         if (100..200).contains(&status) && status != 101 {
@@ -454,9 +454,10 @@ impl Http1 {
             self.tunnel = Some(match (framing.to_websocket, start) {
                 (true, _) => Box::<WebSocket>::default(),
                 (false, Some(start)) => start(),
-                (false, None) => {
-                    Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
-                }
+                (false, None) => Box::new(TurnDissector::new(
+                    "alternating",
+                    EventStreamDirection::There,
+                )),
             });
             if let (Some(tunnel), Some((secrets, open))) = (&mut self.tunnel, &self.secrets) {
                 tunnel.know_secrets(secrets.clone(), *open);
@@ -501,7 +502,7 @@ impl Http1 {
         if end.is_none() {
             if own.held.len() > LONGEST_CHUNK_LINE {
                 found.push(DissectorEvent::LeftOut(Bound::ChunkLine, 1));
-                self.lose(side, "its chunks have no length", found);
+                self.lose(side, "its chunks have no valid length", found);
             }
             return used;
         }
@@ -516,7 +517,7 @@ impl Http1 {
         match length {
             Some(0) => own.state = Http1ParserState::Trailers,
             Some(length) => own.state = Http1ParserState::Chunk(length),
-            None => self.lose(side, "its chunks have no length", found),
+            None => self.lose(side, "its chunks have no valid length", found),
         }
         used
     }
@@ -578,9 +579,9 @@ impl Http1 {
     ) {
         if parsed == Err(httparse::Error::TooManyHeaders) {
             found.push(DissectorEvent::LeftOut(Bound::HeaderLines, 1));
-            return self.lose(side, "its head has more than 128 lines", found);
+            return self.lose(side, "its header has more than 128 lines", found);
         }
-        self.lose(side, "its head is not HTTP/1", found);
+        self.lose(side, "its header is not HTTP/1", found);
     }
 
     /// Nothing is known of this side until a head begins, and nothing of what waits for an answer.

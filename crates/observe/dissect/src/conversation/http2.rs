@@ -148,9 +148,9 @@ impl Dissector for Http2 {
         self.void(found, |stream| match side {
             EventStreamDirection::There if stream.request_whole => None,
             _ => Some(stream.missing([
-                "the connection ended within its request",
+                "the connection ended in the middle of its request",
                 ENDED_BEFORE,
-                "the connection ended within its response",
+                "the connection ended in the middle of its response",
             ])),
         });
     }
@@ -422,7 +422,7 @@ impl Http2 {
         {
             found.push(DissectorEvent::Void {
                 exchange: stream.exchange,
-                why: "its data came before its head",
+                why: "its data arrived before its header",
             });
         }
     }
@@ -507,9 +507,9 @@ impl Http2 {
             return;
         };
         let why = stream.missing([
-            "its stream was reset within its request",
+            "its stream was reset in the middle of its request",
             RESET_BEFORE,
-            "its stream was reset within its response",
+            "its stream was reset in the middle of its response",
         ]);
         found.push(DissectorEvent::Void {
             exchange: stream.exchange,

@@ -173,9 +173,9 @@ impl Http3 {
             .filter(|known| !known.messages[1].is_whole)
         {
             let why = known.missing([
-                "its stream was reset within its request",
+                "its stream was reset in the middle of its request",
                 RESET_BEFORE,
-                "its stream was reset within its response",
+                "its stream was reset in the middle of its response",
             ]);
             found.push(DissectorEvent::Void {
                 exchange: stream / 4,
@@ -189,9 +189,9 @@ impl Http3 {
         for (stream, known) in std::mem::take(&mut self.streams) {
             if !known.messages.iter().all(|message| message.is_whole) {
                 let why = known.missing([
-                    "the connection ended within its request",
+                    "the connection ended in the middle of its request",
                     ENDED_BEFORE,
-                    "the connection ended within its response",
+                    "the connection ended in the middle of its response",
                 ]);
                 found.push(DissectorEvent::Void {
                     exchange: stream / 4,

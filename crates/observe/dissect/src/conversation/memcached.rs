@@ -230,7 +230,7 @@ impl RecordProtocol for Memcached {
                     let name = RedactedName::fixed("answer to a quiet command");
                     return self.dialogue.one_way(ExchangeRole::Response, name, found);
                 }
-                self.lose("nothing asked for it", found);
+                self.lose("no request asked for it", found);
             }
             (EventStreamDirection::Back, true) => self.binary_answer(found),
             (EventStreamDirection::Back, false) => self.text_answer(found),
@@ -310,7 +310,7 @@ impl Memcached {
 
     fn answers(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
         if self.is_quiet && !self.waiting.front().is_some_and(|front| front.is_mark) {
-            return self.lose("which command it answers is not known", found);
+            return self.lose("the command that it answers is unknown", found);
         }
         if let Some(front) = self.waiting.front_mut()
             && !std::mem::replace(&mut front.is_answered, true)
@@ -381,8 +381,8 @@ fn text_status(word: &[u8]) -> RedactedName {
     let fixed = |text: &'static str| RedactedName::fixed(text);
     match word {
         b"ERROR" => fixed("ERROR"),
-        b"CLIENT_ERROR" => fixed("ERROR of the client"),
-        b"SERVER_ERROR" => fixed("ERROR of the server"),
+        b"CLIENT_ERROR" => fixed("ERROR (client)"),
+        b"SERVER_ERROR" => fixed("ERROR (server)"),
         b"END" => fixed("no value"),
         _ if word.iter().all(u8::is_ascii_digit) => fixed("number"),
         _ => fixed(

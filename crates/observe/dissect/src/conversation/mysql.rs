@@ -158,8 +158,8 @@ impl RecordProtocol for Mysql {
     fn name(&self) -> &'static str {
         match self.dialogue.inner() {
             None => Self::NAME,
-            Some(_) if self.bits & TLS != 0 => "MySQL in TLS, by turns",
-            Some(_) => "MySQL, compressed, by turns",
+            Some(_) if self.bits & TLS != 0 => "MySQL over TLS, alternating",
+            Some(_) => "MySQL, compressed, alternating",
         }
     }
 
@@ -303,7 +303,7 @@ impl Mysql {
             text: None,
         });
         if unknown {
-            self.lose("where its answer ends is not known", found);
+            self.lose("the end of its answer is unknown", found);
         }
     }
 
@@ -312,7 +312,7 @@ impl Mysql {
         if self.waiting.front().is_some_and(|waiting| {
             waiting.answered && waiting.expect == ExpectedMysqlPacket::Unknown
         }) {
-            self.whole(RedactedName::fixed("end not known"), self.server_end, found);
+            self.whole(RedactedName::fixed("end unknown"), self.server_end, found);
         }
     }
 
@@ -463,7 +463,7 @@ impl Mysql {
         let front = self.waiting.front();
         if front.is_some_and(|waiting| !waiting.answered) {
             // It had begun before that was asked.
-            return self.lose("nothing asked for it", found);
+            return self.lose("no request asked for it", found);
         }
         let records = self.dialogue.records(EventStreamDirection::Back);
         let bytes = records.held().get(HEAD..).unwrap_or_default();
@@ -474,7 +474,7 @@ impl Mysql {
                     self.dialogue
                         .one_way(ExchangeRole::Response, answer::error(bytes), found)
                 }
-                _ => self.lose("nothing asked for it", found),
+                _ => self.lose("no request asked for it", found),
             };
         };
         let (exchange, before) = (waiting.exchange, waiting.expect);
@@ -514,7 +514,7 @@ impl Mysql {
                 if before == ExpectedMysqlPacket::Login && succeeded && self.bits & COMPRESSED != 0
                 {
                     self.dialogue.hand_over(Box::new(TurnDissector::new(
-                        "by turns",
+                        "alternating",
                         EventStreamDirection::There,
                     )));
                 }

@@ -68,7 +68,7 @@ impl RecordProtocol for Nats {
     fn name(&self) -> &'static str {
         match self.dialogue.inner() {
             None => Self::NAME,
-            Some(_) => "NATS in TLS, by turns",
+            Some(_) => "NATS over TLS, alternating",
         }
     }
 

@@ -142,7 +142,7 @@ impl RecordProtocol for Postgres {
     fn name(&self) -> &'static str {
         match self.dialogue.inner() {
             None => Self::NAME,
-            Some(_) => "PostgreSQL in TLS, by turns",
+            Some(_) => "PostgreSQL over TLS, alternating",
         }
     }
 
@@ -296,7 +296,7 @@ impl Postgres {
             }
             // The server ends the connection.
             None if mark == b'E' => {}
-            None => self.lose("nothing asked for it", found),
+            None => self.lose("no request asked for it", found),
         }
     }
 
@@ -351,7 +351,7 @@ impl Postgres {
         self.whole(end, found);
         match mark {
             b'S' => self.dialogue.hand_over(Box::<TlsDissector>::default()),
-            b'G' => self.lose("it is enciphered", found),
+            b'G' => self.lose("it is encrypted", found),
             b'E' => self.gone = true,
             _ => {}
         }
@@ -614,7 +614,7 @@ impl Postgres {
                 );
             }
             Some(waiting) if waiting.until == PostgresAnswerEnd::Ready => self.whole(end, found),
-            _ => return self.lose("its answer is not in its turn", found),
+            _ => return self.lose("its answer is out of turn", found),
         }
         self.settled = self.waiting.is_empty();
         if self.settled && body == b"I" {

@@ -105,7 +105,10 @@ pub fn recognise(opening: &ConversationOpening<'_>, ended: bool) -> Option<Box<d
 /// The dissector of what nothing is known of.
 #[must_use]
 pub fn by_turns() -> Box<dyn Dissector> {
-    Box::new(TurnDissector::new("by turns", EventStreamDirection::There))
+    Box::new(TurnDissector::new(
+        "alternating",
+        EventStreamDirection::There,
+    ))
 }
 
 #[cfg(test)]
@@ -118,7 +121,7 @@ mod tests {
         (
             b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4",
             b"",
-            "TLS, by turns",
+            "TLS, alternating",
         ),
         (b"*1\r\n$4\r\nPING\r\n", b"", "RESP"),
         (b"PING\r\n", b"", "RESP"),
@@ -146,8 +149,8 @@ mod tests {
         (b"\0\0\0\x0d\0\x12\0\0\0\0\0\x01\0\x03app", b"", "Kafka"),
         (b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a", b"", "MQTT"),
         (b"AMQP\0\0\x09\x01", b"", "AMQP"),
-        (b"", b"220 ready\r\n", "by turns"),
-        (b"hello", b"hi", "by turns"),
+        (b"", b"220 ready\r\n", "alternating"),
+        (b"hello", b"hi", "alternating"),
     ];
 
     #[test]
@@ -164,13 +167,13 @@ mod tests {
                 .iter()
                 .filter(|protocol| (protocol.recognise)(&opening) == ProtocolVerdict::Yes)
                 .count();
-            assert_eq!(sure, usize::from(*name != "by turns"), "{name}");
+            assert_eq!(sure, usize::from(*name != "alternating"), "{name}");
         }
     }
 
     #[test]
     fn nothing_is_chosen_before_the_bytes_tell() {
-        for (there, back, name) in OPENINGS.iter().filter(|(.., name)| *name != "by turns") {
+        for (there, back, name) in OPENINGS.iter().filter(|(.., name)| *name != "alternating") {
             for length in 0..there.len().max(back.len()) {
                 let (there, back) = (
                     &there[..length.min(there.len())],

@@ -249,7 +249,7 @@ impl<P: RecordProtocol> Dissector for P {
             return;
         }
         if !dialogue.is_lost(side) && !dialogue.records(side).is_between() {
-            self.lose("the connection ended within it", found);
+            self.lose("the connection ended in the middle of it", found);
         }
         self.side_ended(side, found);
     }

@@ -146,7 +146,7 @@ impl Dissector for Resp {
             match (token, side) {
                 (RespProgress::Deep, _) => {
                     found.push(DissectorEvent::LeftOut(Bound::Depth, 1));
-                    self.lose("it has values more than 64 deep", found);
+                    self.lose("it has values nested more than 64 deep", found);
                 }
                 (RespProgress::Wrong, _) => self.lose("it is not RESP", found),
                 (RespProgress::More, EventStreamDirection::There) => self.command_begins(found),
@@ -173,7 +173,7 @@ impl Dissector for Resp {
     fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {
         let own = &mut self.sides[side as usize];
         if !own.lost && !own.value.is_between() {
-            self.lose("the connection ended within it", found);
+            self.lose("the connection ended in the middle of it", found);
         }
     }
 
@@ -330,7 +330,7 @@ impl Resp {
     fn answers(&mut self, found: &mut Vec<DissectorEvent>) -> Option<u64> {
         let own = &mut self.sides[1];
         let Some(waiting) = self.waiting.front_mut() else {
-            self.lose("nothing asked for it", found);
+            self.lose("no request asked for it", found);
             return None;
         };
         let (exchange, kind) = (waiting.exchange, waiting.kind);

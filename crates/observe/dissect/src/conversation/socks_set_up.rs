@@ -43,21 +43,21 @@ pub(super) enum SocksSetUp {
 
 /// What codes of version 5 mean (RFC 1928, section 6).
 const REFUSALS: [&str; 8] = [
-    "ERROR 1, the proxy fails",
+    "ERROR 1, proxy failure",
     "ERROR 2, not allowed",
     "ERROR 3, network unreachable",
     "ERROR 4, host unreachable",
     "ERROR 5, connection refused",
-    "ERROR 6, out of time",
-    "ERROR 7, no such command",
-    "ERROR 8, no such kind of address",
+    "ERROR 6, TTL expired",
+    "ERROR 7, unsupported command",
+    "ERROR 8, unsupported address type",
 ];
 
 /// What a refusal is called.
 pub(super) fn name_refusal(version: usize, code: Option<usize>) -> RedactedName {
     let known = code.and_then(|code| REFUSALS.get(code.checked_sub(1)?));
     match (version, code, known) {
-        (_, None, _) => RedactedName::fixed("ERROR, the login is refused"),
+        (_, None, _) => RedactedName::fixed("ERROR, login refused"),
         (FIVE, _, Some(words)) => RedactedName::fixed(words),
         (FOUR, Some(0x5b), _) => RedactedName::fixed("ERROR 91, refused or failed"),
         (_, Some(code), _) => RedactedName::number("ERROR ", code as u64),
@@ -306,11 +306,11 @@ mod tests {
                 b"\x05\0\x05\x04\0\x01\0\0\0\0\0\0",
                 "ERROR 4, host unreachable",
             ),
-            (b"\x05\x01\0", b"\x05\xff", "ERROR, the login is refused"),
+            (b"\x05\x01\0", b"\x05\xff", "ERROR, login refused"),
             (
                 b"\x05\x01\x02\x01\x03bob\x01x",
                 b"\x05\x02\x01\x01",
-                "ERROR, the login is refused",
+                "ERROR, login refused",
             ),
             (
                 b"\x04\x01\0\x50\x0a\0\0\x01bob\0",

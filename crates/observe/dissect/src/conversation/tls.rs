@@ -149,7 +149,7 @@ impl Default for TlsDissector {
             tickets: Tickets::Over,
             hides_alerts: false,
             alerts: Vec::new(),
-            turns: TurnDissector::new("TLS, by turns", EventStreamDirection::There),
+            turns: TurnDissector::new("TLS, alternating", EventStreamDirection::There),
         }
     }
 }
@@ -210,13 +210,13 @@ impl Dissector for TlsDissector {
         match self.phase {
             TlsPhase::Data | TlsPhase::Void => {}
             TlsPhase::LastFlight => self.data_begin(found),
-            _ => self.void("the connection ended within it", found),
+            _ => self.void("the connection ended in the middle of it", found),
         }
         self.turned(|turns, found| turns.end(side, at, found), found);
     }
 
     fn protocol(&self) -> &'static str {
-        "TLS, by turns"
+        "TLS, alternating"
     }
 
     fn is_exact(&self) -> bool {
@@ -327,7 +327,7 @@ impl TlsDissector {
             .records
             .held()[HEAD..];
         let Some(hello) = ServerHello::read(body) else {
-            return self.void("its ServerHello is not known", found);
+            return self.void("its ServerHello is unknown", found);
         };
         if hello.retry {
             return;

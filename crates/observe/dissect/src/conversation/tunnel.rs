@@ -199,7 +199,7 @@ mod tests {
             names[2..],
             ["1 request is TLS handshake", "1 response is alert 70"]
         );
-        assert_eq!(protocol, "TLS, by turns");
+        assert_eq!(protocol, "TLS, alternating");
     }
 
     #[test]

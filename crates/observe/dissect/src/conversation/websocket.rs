@@ -79,7 +79,7 @@ impl RecordProtocol for WebSocket {
             return;
         }
         if let Some(exchange) = self.messages[side as usize].take() {
-            let why = "another message came within it";
+            let why = "another message arrived in the middle of it";
             found.push(DissectorEvent::Void { exchange, why });
         }
         let (exchange, role) = match side {

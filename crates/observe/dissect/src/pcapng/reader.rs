@@ -204,7 +204,7 @@ impl<'r> CaptureReader<'r> {
 /// Reads more of a block that is not there whole.
 fn more(reader: &mut dyn PcapReaderIterator, left_out: &mut LeftOut) -> Result<(), &'static str> {
     if reader.reader_exhausted() {
-        return Err("its last block is cut off");
+        return Err("its last block is truncated");
     }
     let has = reader.data().len();
     if has >= LARGEST_BLOCK {
@@ -219,7 +219,7 @@ const fn describe<I>(cause: &PcapError<I>) -> &'static str {
     match cause {
         PcapError::Eof => "it is empty",
         PcapError::UnexpectedEof => "it ends too early",
-        PcapError::HeaderNotRecognized => "it begins with no known header",
+        PcapError::HeaderNotRecognized => "its header is not recognised",
         PcapError::ReadError => "the system cannot read it",
         _ => "a block is damaged",
     }
@@ -289,7 +289,7 @@ impl CaptureBlockState {
                 take(self.packet(packet.if_id as usize, time, data, packet.origlen, outgoing));
             }
             PcapBlockOwned::NG(Block::SimplePacket(_)) => {
-                take(Err("a simple packet block has no time".to_owned()))
+                take(Err("a Simple Packet Block has no timestamp".to_owned()))
             }
             PcapBlockOwned::NG(Block::DecryptionSecrets(block))
                 if block.secrets_type == SecretsType::TlsKeyLog =>
@@ -334,7 +334,7 @@ impl CaptureBlockState {
             format!("packet {number} belongs to an interface that was not described")
         })?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
-        let at_ns = at_ns.ok_or_else(|| format!("packet {number} has no valid time"))?;
+        let at_ns = at_ns.ok_or_else(|| format!("packet {number} has no valid timestamp"))?;
         Ok(CapturePacket {
             number,
             interface: &interface.name,

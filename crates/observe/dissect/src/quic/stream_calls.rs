@@ -136,9 +136,9 @@ impl StreamCalls {
             return;
         };
         let why = match (request.is_whole, response.has_begun) {
-            (false, _) => "its stream was reset within its request",
+            (false, _) => "its stream was reset in the middle of its request",
             (true, false) => RESET_BEFORE,
-            (true, true) => "its stream was reset within its response",
+            (true, true) => "its stream was reset in the middle of its response",
         };
         if !response.is_whole {
             found.push(DissectorEvent::Void {
@@ -151,9 +151,9 @@ impl StreamCalls {
     pub(super) fn close(&mut self, found: &mut Vec<DissectorEvent>) {
         for (stream, [request, response]) in std::mem::take(&mut self.calls) {
             let why = match (request.is_whole, response.has_begun) {
-                (false, _) => "the connection ended within its request",
+                (false, _) => "the connection ended in the middle of its request",
                 (true, false) => ENDED_BEFORE,
-                (true, true) => "the connection ended within its response",
+                (true, true) => "the connection ended in the middle of its response",
             };
             found.push(DissectorEvent::Void {
                 exchange: stream / 4,

@@ -98,9 +98,9 @@ impl Capture {
         let program = filter::program(options, &interfaces)?;
         program
             .attach(socket.as_fd())
-            .map_err(|error| named("the filter of packets", &error))?;
+            .map_err(|error| named("the packet filter", &error))?;
         let ring = BlockRing::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
-            .map_err(|error| named("the ring of packets", &error))?;
+            .map_err(|error| named("the packet ring", &error))?;
         // Last: what came before would be in no ring, and seen by no filter.
         packet_socket::bind(socket.as_fd(), EVERY_INTERFACE, EVERY_PROTOCOL)
             .map_err(|error| named("binding the packet socket", &error))?;

@@ -97,7 +97,7 @@ fn ask(socket: &Path, path: &str) -> io::Result<Value> {
         .is_some_and(|status| status.starts_with('2'));
     if !is_good {
         let first = head.lines().next().unwrap_or_default();
-        return Err(io::Error::other(format!("it answers {first}")));
+        return Err(io::Error::other(format!("it answered {first}")));
     }
     serde_json::from_str(body).map_err(io::Error::other)
 }

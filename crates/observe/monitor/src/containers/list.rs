@@ -194,13 +194,13 @@ impl ContainerList {
         match found[..] {
             [] => Err(self.not_found(word)),
             [one] if !one.is_running => Err(Error::input(format!(
-                "container {} does not run",
+                "container {} is not running",
                 described(one)
             ))
             .hint("start it, then trace it")),
             [one] => Ok(one),
             _ => Err(
-                Error::input(format!("`{word}` is the name of several containers")).hint(format!(
+                Error::input(format!("several containers are named `{word}`")).hint(format!(
                     "{}; give more of the id",
                     described_all(found.into_iter())
                 )),
@@ -212,7 +212,7 @@ impl ContainerList {
         if !self.containers.is_empty() {
             let mut there: Vec<&Container> = self.containers.iter().collect();
             there.sort_by_key(|one| !one.is_running);
-            let hint = format!("there is {}", described_all(there.into_iter()));
+            let hint = format!("known containers: {}", described_all(there.into_iter()));
             return Error::input(format!("unknown container {word}")).hint(hint);
         }
         let whys: Vec<String> = self
@@ -221,10 +221,10 @@ impl ContainerList {
             .map(|(runtime, why)| format!("{runtime}: {why}"))
             .collect();
         Error::input(format!(
-            "unknown container {word}: no container runtime lists any here"
+            "unknown container {word}: no container runtime here lists any"
         ))
         .hint(format!(
-            "{}; `--pid PID` takes a process of a container, `--cgroup PATH` its control group",
+            "{}; use `--pid PID` for a process of the container, or `--cgroup PATH` for its control group",
             whys.join("; ")
         ))
     }

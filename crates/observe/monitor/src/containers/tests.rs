@@ -72,7 +72,7 @@ fn containers_of_docker_are_found_by_name_id_and_its_beginning() {
     for word in ["old", "gone"] {
         let (message, _) = refused(&list, word);
         assert!(
-            message.contains(word) && message.contains("does not run"),
+            message.contains(word) && message.contains("is not running"),
             "{message}"
         );
     }
@@ -88,7 +88,7 @@ fn containers_of_docker_are_found_by_name_id_and_its_beginning() {
 fn where_nothing_is_kept_the_reasons_are_said() {
     let (message, hint) = refused(&read(&machine(&[])), "web");
     assert!(
-        message.contains("no container runtime lists any"),
+        message.contains("no container runtime here lists any"),
         "{message}"
     );
     for runtime in ["docker", "podman", "containerd"] {
@@ -119,7 +119,7 @@ fn containers_of_podman_are_read_from_its_store() {
         (cache.pid, cache.runtime),
         (Some(51), ContainerRuntime::Podman)
     );
-    assert!(refused(&list, "stopped").0.contains("does not run"));
+    assert!(refused(&list, "stopped").0.contains("is not running"));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_process_of_another_control_group_is_not_the_containers() {
     docker(at.path(), &id("b1"), "web", Some(91));
     let other = format!("0::/system.slice/docker-{}.scope\n", id("b2"));
     put(at.path(), "proc/91/cgroup", &other);
-    assert!(refused(&read(&at), "web").0.contains("does not run"));
+    assert!(refused(&read(&at), "web").0.contains("is not running"));
 }
 
 /// Answers as the socket does, until nobody asks any more.

@@ -80,12 +80,13 @@ impl CounterGrowth {
             Some(_) => {
                 _ = self
                     .absent
-                    .insert(path.to_owned(), "the counter went back".to_owned())
+                    .insert(path.to_owned(), "the counter went backwards".to_owned())
             }
             None => {
-                _ = self
-                    .absent
-                    .insert(path.to_owned(), "the first sample lacks it".to_owned())
+                _ = self.absent.insert(
+                    path.to_owned(),
+                    "it is missing from the first sample".to_owned(),
+                )
             }
         }
     }

@@ -68,7 +68,7 @@ impl DynamicSample {
     fn add(&mut self, kind: DynamicValueKind, path: &str, value: Option<f64>, file: &str) {
         match value {
             Some(value) => _ = self.values.insert(path.to_owned(), (kind, value)),
-            None => self.mark_absent(path, format!("{file} does not have it")),
+            None => self.mark_absent(path, format!("{file} does not contain it")),
         }
     }
 }
@@ -162,7 +162,7 @@ impl EnvironmentSampler {
                     }
                     sample.state("processes/existing", load.tasks as f64);
                 }
-                None => sample.mark_absent("load", "/proc/loadavg is not as expected"),
+                None => sample.mark_absent("load", "/proc/loadavg has an unexpected format"),
             },
         );
     }
@@ -307,7 +307,7 @@ impl EnvironmentSampler {
                     sample.counter("backlog/drops", sums.dropped as f64);
                     sample.counter("backlog/squeezes", sums.squeezed as f64);
                 }
-                None => sample.mark_absent("backlog", "softnet_stat is not as expected"),
+                None => sample.mark_absent("backlog", "softnet_stat has an unexpected format"),
             },
         );
     }

@@ -371,7 +371,7 @@ fn interfaces(root: &Root, facts: &mut EnvironmentFacts) {
     }
     facts.absent(
         "interfaces/offloads",
-        "they are in no file, only in ethtool requests",
+        "they are available only through ethtool requests, not in a file",
     );
 }
 
@@ -486,7 +486,7 @@ fn resource_limits(root: &Root, facts: &mut EnvironmentFacts) {
         facts.add(
             "limits/processors_allowed",
             list.map(str::trim)
-                .ok_or_else(|| "/proc/self/status does not have it".to_owned()),
+                .ok_or_else(|| "/proc/self/status does not contain it".to_owned()),
         );
     }
 }

@@ -127,7 +127,7 @@ fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> 
         match fs::create_dir(&directory) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(format!("no trace instance can be created: {error}")),
+            Err(error) => return Err(format!("cannot create a trace instance: {error}")),
         }
         // Another process may remove it before it is locked, as one that was left; then the next number is tried.
         match lock(&directory) {
@@ -140,12 +140,12 @@ fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> 
                 ) => {}
             Err(error) => {
                 let _ = fs::remove_dir(&directory);
-                return Err(format!("the trace instance cannot be locked: {error}"));
+                return Err(format!("cannot lock the trace instance: {error}"));
             }
         }
     }
     Err(format!(
-        "there are {MOST} trace instances of this name already"
+        "{MOST} trace instances with this name already exist"
     ))
 }
 
@@ -195,7 +195,7 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
         io::ErrorKind::PermissionDenied => {
             "kernel trace events need root (CAP_SYS_ADMIN)".to_owned()
         }
-        _ => format!("tracefs is not mounted and cannot be: {error}"),
+        _ => format!("tracefs is not mounted and cannot be mounted: {error}"),
     })?;
     Ok((
         PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())),

@@ -41,7 +41,8 @@ impl KernelTraceRings {
         instance.write("trace_clock", "mono")?;
         instance.write("buffer_size_kb", &kib.to_string())?;
         let layout = instance.read("events/header_page")?;
-        let layout = Layout::parse(&layout).ok_or("tracefs header_page is not as expected")?;
+        let layout =
+            Layout::parse(&layout).ok_or("tracefs header_page has an unexpected format")?;
         let rings = instance
             .rings()?
             .into_iter()
@@ -64,7 +65,7 @@ impl KernelTraceRings {
     /// The form of an event's records.
     pub(crate) fn format(&self, name: &str) -> Result<TraceEventFormat, String> {
         let text = self.instance.read(&format!("events/{name}/format"))?;
-        TraceEventFormat::parse(&text).ok_or_else(|| "its format is not as expected".into())
+        TraceEventFormat::parse(&text).ok_or_else(|| "its format is unexpected".into())
     }
 
     /// Sets the filter of an event; `0` removes it.

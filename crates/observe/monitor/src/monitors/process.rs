@@ -21,7 +21,7 @@ const LATE_NS: u64 = 20_000_000;
 pub(super) fn start(setup: &MonitorSetup<'_>) -> Started {
     let path = "/proc/self/schedstat";
     waited_ns(SampledFile::open(path)?.text()?)
-        .ok_or_else(|| format!("{path} is not as expected"))?;
+        .ok_or_else(|| format!("{path} has an unexpected format"))?;
     let sampler = SampledThread::open(gettid().to_string())
         .ok_or("/proc does not list the sampling thread")?;
     let mut threads = ProcessThreads {
@@ -88,7 +88,7 @@ impl ProcessThreads {
         let sampler = self
             .sampler
             .wait_ns()
-            .ok_or("schedstat of the sampling thread cannot be read any more")?;
+            .ok_or("the sampling thread's schedstat can no longer be read")?;
         let mut longest = 0;
         self.others.retain_mut(|thread| {
             let wait = thread.wait_ns();

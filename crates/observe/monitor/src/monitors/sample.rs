@@ -126,7 +126,7 @@ pub(crate) fn file_reader<S, const N: usize>(
         for (text, file) in texts.iter_mut().zip(&mut files) {
             *text = file.text()?;
         }
-        parse(texts).ok_or_else(|| format!("{} is not as expected", paths[0]))
+        parse(texts).ok_or_else(|| format!("{} has an unexpected format", paths[0]))
     })
 }
 

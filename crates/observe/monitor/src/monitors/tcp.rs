@@ -92,7 +92,7 @@ impl TcpMonitor {
             }
             Err(reason) => {
                 let instead =
-                    "TCP_INFO gives the retransmissions of intervals instead of their exact times";
+                    "TCP_INFO gives retransmissions per interval instead of their exact times";
                 absent.insert("kernel".into(), format!("{reason}; {instead}"));
                 None
             }
@@ -357,7 +357,7 @@ impl Monitor for TcpMonitor {
         note(
             beyond_limit,
             format!(
-                "TCP_INFO records {MOST_CONNECTIONS} connections at most; up to {beyond_limit} were left out"
+                "TCP_INFO records at most {MOST_CONNECTIONS} connections; up to {beyond_limit} were left out"
             ),
         );
         note(
@@ -366,7 +366,9 @@ impl Monitor for TcpMonitor {
         );
         note(
             unattributed,
-            format!("{unattributed} drops on this machine name no connection and were left out"),
+            format!(
+                "{unattributed} drops on this machine could not be attributed to a connection and were left out"
+            ),
         );
     }
 }

@@ -56,7 +56,7 @@ impl<K: Copy> TraceEventRings<K> {
     ) -> Result<(), String> {
         let format = self.rings.format(name)?;
         if let Some(lacks) = fields.iter().find(|field| !format.has(field)) {
-            return Err(format!("its records have no {lacks}"));
+            return Err(format!("its records have no field {lacks}"));
         }
         if !filter.is_empty() {
             self.rings.filter(name, filter)?;

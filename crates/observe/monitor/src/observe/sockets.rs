@@ -256,7 +256,7 @@ impl SocketTrace {
             }
         }
         if rings.is_empty() {
-            Err("this kernel has no trace events of sockets".into())
+            Err("this kernel has no socket trace events".into())
         } else {
             Ok((Self { rings }, absent))
         }

@@ -149,7 +149,7 @@ impl ThreadNumberFinder {
             let thread = thread.map_err(|error| format!("cannot start a thread: {error}"))?;
             thread
                 .join()
-                .unwrap_or_else(|_| Err("the thread that asks panicked".into()))
+                .unwrap_or_else(|_| Err("the querying thread panicked".into()))
         })?;
         for (own, kernel) in found {
             numbers.pair(own, kernel);
@@ -160,14 +160,14 @@ impl ThreadNumberFinder {
     fn find_all(&mut self, threads: &[(u32, u32)], name: &str) -> Result<Vec<(u32, u32)>, String> {
         // With it, the kernel would also take the value for the least that the process may set by itself.
         capability::set_resource_aside()
-            .map_err(|error| format!("a capability cannot be set aside: {error}"))?;
+            .map_err(|error| format!("cannot drop a capability: {error}"))?;
         let own = gettid().as_raw().unsigned_abs();
         let is_named = |record: &ScoreRecord| record.name == name.as_bytes();
         let asks = self
             .ask(std::process::id(), own)?
             .into_iter()
             .find(is_named)
-            .ok_or("the kernel does not say what number a thread has")?
+            .ok_or("the kernel does not report thread ids")?
             .by;
         let mut found = Vec::with_capacity(threads.len());
         for (process, thread) in threads {

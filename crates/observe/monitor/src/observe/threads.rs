@@ -296,7 +296,7 @@ impl ThreadTrace {
         }
         trace.switch_on(also, &mut absent);
         if absent.contains_key("sched/sched_switch") {
-            return Err("this kernel does not say which threads run".into());
+            return Err("this kernel does not report which threads run".into());
         }
         if also.disk {
             trace.disk = disk(&mut absent);

@@ -43,7 +43,7 @@ fn is_behind(answer: Option<&ExchangeMessage>, at_ns: u64) -> bool {
 /// Why there is no whole answer.
 const CUT_OFF: &str = "its answer was cut off";
 /// What parsers say of a message that its connection did not bring to its end.
-const ENDED: &str = "the connection ended within";
+const ENDED: &str = "the connection ended in the middle of";
 
 impl RequestConnection {
     /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
@@ -112,7 +112,7 @@ impl RequestConnection {
             protocol: self
                 .conversation
                 .protocol_of(outcome.kind, number)
-                .unwrap_or("by turns"),
+                .unwrap_or("alternating"),
             exact: self.conversation.is_exact(),
             name: open.name,
             status: open.status,

@@ -34,23 +34,23 @@ impl Unknown {
             ),
             (
                 self.midway,
-                "connections were there before: what their first requests were is not known",
+                "connections already existed: their first requests are unknown",
             ),
             (
                 self.lost_bytes,
-                "bytes of connections were not captured; requests whose heads they had are not known",
+                "connection bytes were not captured; requests whose headers were in them are unknown",
             ),
             (
                 self.one_way,
-                "connections were captured in one direction only: their requests are not reported",
+                "connections were captured in only one direction: their requests are not reported",
             ),
             (
                 self.sealed_quic,
-                "connections of QUIC are encrypted and their secrets are not known: their contents are not read",
+                "QUIC connections are encrypted and their secrets are unknown, so their contents were not read",
             ),
             (
                 self.unopened_quic,
-                "packets of QUIC could not be opened with the secrets of their connections, as they were cut or damaged; requests whose parts they had are not known whole",
+                "QUIC packets could not be decrypted with their connections' secrets, because they were truncated or damaged; requests that had data in them are incomplete",
             ),
         ];
         let some = counts.iter().filter(|(count, _)| *count > 0);

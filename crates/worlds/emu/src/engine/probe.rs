@@ -37,15 +37,16 @@ pub(crate) fn probe(
         note(
             &mut descriptions,
             all(ports, packet_socket::stamp_frames),
-            "arrival is when the kernel had a frame (SO_TIMESTAMPNS)",
+            "arrival times are when the kernel received frames (SO_TIMESTAMPNS)",
         );
     } else {
-        descriptions.push("arrival is when a frame was read: stamps were declined".into());
+        descriptions
+            .push("arrival times are when frames were read: kernel timestamps are off".into());
     }
     descriptions.push(room(ports)?);
     let (timer, spins) = timer(waiter, options);
     descriptions.push(timer);
-    descriptions.push("not used: AF_XDP (carries no trains of segments in copy mode, and needs privileges), TUN (not open to every user)".into());
+    descriptions.push("not used: AF_XDP (carries no segment trains in copy mode, and needs privileges), TUN (not available to every user)".into());
     descriptions.push(
         "not used: busy polling (a virtual Ethernet pair has no hardware queue to poll)".into(),
     );
@@ -66,7 +67,7 @@ fn all(
 fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
     descriptions.push(match done {
         Ok(()) => what.into(),
-        Err(error) => format!("without: {what}: {error}"),
+        Err(error) => format!("unavailable: {what}: {error}"),
     });
 }
 
@@ -83,11 +84,11 @@ fn headers(
     let why = match (options.offload, ports.iter().try_for_each(put)) {
         (true, Ok(())) => {
             descriptions.push(
-                "af_packet with virtio-net header, recvmmsg and sendmmsg: trains of segments travel whole".into(),
+                "af_packet with virtio-net header, recvmmsg and sendmmsg: segment trains are kept whole".into(),
             );
             return Ok(true);
         }
-        (false, _) => "it was declined".into(),
+        (false, _) => "turned off".into(),
         (true, Err(error)) => error.to_string(),
     };
     for port in ports {
@@ -96,8 +97,7 @@ fn headers(
         }
     }
     descriptions.push(format!(
-        "af_packet without virtio-net header ({why}), recvmmsg and sendmmsg: the hosts need segmentation and checksum \
-         offload off"
+        "af_packet without virtio-net header ({why}), recvmmsg and sendmmsg: segmentation and checksum offload must be off in the hosts"
     ));
     Ok(false)
 }
@@ -112,7 +112,7 @@ fn room(ports: &[VethPort]) -> io::Result<String> {
     } else {
         ", as far as net.core.rmem_max and wmem_max allow"
     };
-    Ok(format!("{} MiB of room in each socket{how}", ROOM >> 20))
+    Ok(format!("{} MiB of buffer in each socket{how}", ROOM >> 20))
 }
 
 fn timer(waiter: &EpollWaiter, options: &EmulatorOptions) -> (String, bool) {
@@ -123,7 +123,7 @@ fn timer(waiter: &EpollWaiter, options: &EmulatorOptions) -> (String, bool) {
     };
     let single = std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
     let how = match options.spin.0 {
-        0 => "no spinning, as asked".into(),
+        0 => "no spinning, as requested".into(),
         _ if single => "no spinning on a single processor".into(),
         _ => format!("spinning for the last {}", options.spin),
     };

@@ -12,7 +12,7 @@ const LEAST_LATE_FRAMES: u64 = 10;
 const WAKEUP_NS: u64 = 100_000;
 
 /// Why a frame went nowhere: multicast, broadcast, an address that no host has.
-pub(crate) const FOR_NO_HOST: &str = "for no host of this network";
+pub(crate) const FOR_NO_HOST: &str = "addressed to no host of this network";
 
 /// Everything since the last restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl EmulatorReport {
                 many => format!("{many} packets were"),
             };
             format!(
-                "network {network}: {packets} for no host of it; multicast, broadcast and other networks are not carried"
+                "network {network}: {packets} addressed to none of its hosts; multicast, broadcast and other networks are not carried"
             )
         });
         overload.into_iter().chain(for_no_host).collect()
@@ -186,9 +186,9 @@ pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String
             if lost.all() == 1 { "" } else { "s" }
         );
         let parts = [
-            (lost.unread, "unread: the socket was full"),
-            (lost.memory, "for want of memory"),
-            (lost.refused, "refused by the kernel on the way out"),
+            (lost.unread, "not read because the socket buffer was full"),
+            (lost.memory, "for lack of memory"),
+            (lost.refused, "refused by the kernel on sending"),
         ];
         let mut open = " (";
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
@@ -212,7 +212,9 @@ pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String
     if text.is_empty() {
         return None;
     }
-    text.push_str(": this machine is too slow for this network, so the figures are the machine's");
+    text.push_str(
+        ": this machine is too slow for this network, so the figures reflect the machine",
+    );
     Some(text)
 }
 
@@ -272,7 +274,9 @@ mod tests {
         };
         let text = overload(lost, late(1, 22)).unwrap();
         assert!(
-            text.starts_with("the emulator lost 1 frame (1 unread: the socket was full): "),
+            text.starts_with(
+                "the emulator lost 1 frame (1 not read because the socket buffer was full): "
+            ),
             "{text}"
         );
     }
@@ -287,9 +291,8 @@ mod tests {
         let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(
             text,
-            "the emulator lost 4 frames (3 unread: the socket was full, 1 refused by the kernel on the way out), and 31 of \
-             1000 frames left more than 100 us late (at most 400 us): this machine is too slow for this network, so the \
-             figures are the machine's"
+            "the emulator lost 4 frames (3 not read because the socket buffer was full, 1 refused by the kernel on sending), and 31 of \
+             1000 frames left more than 100 us late (at most 400 us): this machine is too slow for this network, so the figures reflect the machine"
         );
     }
 }

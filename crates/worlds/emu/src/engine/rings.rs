@@ -99,7 +99,7 @@ pub(crate) fn open(
     let rings = ports.iter().map(open).collect();
     let description = match refused {
         None => format!(
-            "small frames through rings (TPACKET_V2), {} MiB for those of each host",
+            "small frames go through rings (TPACKET_V2), {} MiB per host",
             bytes >> 20
         ),
         Some(error) => format!("without rings for some hosts: {error}"),

@@ -41,7 +41,7 @@ const TURN: u64 = 100_000;
 /// thread would be throttled for a part of every second.
 pub(super) fn raise_priority(before: Option<ThreadSchedule>) -> String {
     let Some(before) = before.filter(|before| before.policy == 0) else {
-        return "scheduled as the thread was".into();
+        return "scheduling left unchanged".into();
     };
     let candidates = [(NICE, TURN), (before.nice, TURN), (NICE, 0)];
     let granted = candidates.into_iter().find(|(nice, turn)| {
@@ -49,12 +49,12 @@ pub(super) fn raise_priority(before: Option<ThreadSchedule>) -> String {
         set_schedule(before.with(nice, *turn)).is_ok()
     });
     match granted {
-        Some((NICE, TURN)) => format!("scheduled with niceness {NICE} and turns of 100 us"),
+        Some((NICE, TURN)) => format!("scheduled with niceness {NICE} and time slices of 100 us"),
         Some((_, TURN)) => {
-            format!("scheduled with turns of 100 us (without the right to niceness {NICE})")
+            format!("scheduled with time slices of 100 us (niceness {NICE} is not permitted)")
         }
         Some(_) => format!("scheduled with niceness {NICE}"),
-        None => "scheduled like every other thread: nothing better was granted".into(),
+        None => "scheduled at normal priority: no higher priority was granted".into(),
     }
 }
 

@@ -23,12 +23,12 @@ pub(crate) enum ForeignFrameReason {
 const FOREIGN: [&str; 8] = [
     "not IPv4",
     "malformed",
-    "a kind of segmentation that is not carried",
+    "an unsupported kind of segmentation",
     FOR_NO_HOST,
-    "longer than any packet",
-    "the kernel cannot hand it over",
-    "the receiving interface does not take it",
-    "sent before the network was set going",
+    "longer than the largest packet",
+    "the kernel cannot deliver it",
+    "the receiving interface refused it",
+    "sent before the network was started",
 ];
 
 impl From<Unsupported> for ForeignFrameReason {

@@ -69,7 +69,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         | CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWIPC;
-    let lost = |what: &str| format!("setting up the program's surroundings ({what})");
+    let lost = |what: &str| format!("setting up the program's environment ({what})");
     let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| error::call_failed("opening a pipe", e))?;
     let signals = Signals::block().map_err(|e| error::call_failed(&lost("signals"), e))?;
     // The number of threads is read in /proc, which is replaced afterwards.
@@ -90,7 +90,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         |error| {
             eprintln!(
                 "error: {}",
-                error::call_failed(&lost("files and rights"), error).message
+                error::call_failed(&lost("files and privileges"), error).message
             );
             3
         },
@@ -125,7 +125,7 @@ fn enter(group: &ControlGroup, host: &HostHandle) {
         .flatten();
     if let Some(got) = got.filter(|got| (got / given - 1.0).abs() > 0.1) {
         eprintln!(
-            "note: {} was given {:.1} % of a processor, a loop had {:.1} %",
+            "note: {} was given {:.1} % of a processor, but a test loop got {:.1} %",
             host.name,
             100.0 * given,
             100.0 * got
@@ -187,7 +187,7 @@ fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
             let _ = kill(init, Signal::SIGKILL);
             let _ = waitpid(init, None);
             return Err(Error::measurement(
-                "the emulator of the network ended; the program was ended with it",
+                "the network emulator exited, so the program was stopped",
             ));
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
     }
     if let Err(error) = view::mount_proc() {
         eprintln!(
-            "note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}"
+            "note: programs see the machine's /proc, because a private one cannot be mounted here: {error}"
         );
     }
     let program = match start(command, signals.before) {
@@ -62,7 +62,7 @@ fn orphaned(parent: BorrowedFd<'_>) -> bool {
 fn start(command: &[OsString], blocked: SigSet) -> io::Result<Pid> {
     let (name, arguments) = command
         .split_first()
-        .ok_or_else(|| io::Error::other("it has no name"))?;
+        .ok_or_else(|| io::Error::other("the command is empty"))?;
     let child = blocking(Command::new(name).args(arguments), blocked).spawn()?;
     Ok(Pid::from_raw(child.id() as i32))
 }

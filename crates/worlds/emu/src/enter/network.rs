@@ -11,7 +11,7 @@ pub fn enter_network(user: Option<&Path>, net: &Path) -> Result<()> {
     let open = |path: &Path| {
         let gone = |error| {
             error::environment(format!(
-                "the host's namespace {} is not there: {error}",
+                "the host's namespace {} does not exist: {error}",
                 path.display()
             ))
         };

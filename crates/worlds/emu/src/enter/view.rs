@@ -32,7 +32,7 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     if let Err(error) = replace("/etc/hosts", &names(hosts)) {
         notes.push(format!(
-            "programs know the hosts by address only: /etc/hosts cannot be replaced ({error})"
+            "programs can find hosts only by address: /etc/hosts cannot be replaced ({error})"
         ));
     }
     // Daemons would return the machine's names, and its name servers cannot be reached from the network: queries for anything else
@@ -40,7 +40,7 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     // names; a program may write one of the network's into its own file.
     let asks = match replace(
         RESOLVERS,
-        "# no name server but this host; `nameserver ADDRESS` names one\n",
+        "# no name server other than this host; `nameserver ADDRESS` adds one\n",
     ) {
         Ok(()) => FILES_AND_SERVERS,
         Err(_) => FILES,

@@ -64,13 +64,15 @@ impl EmulatorRequestHandler {
             }
             EmulatorRequest::Open(opening) if self.differs_only_in_seed(&opening) => {
                 let message = format!(
-                    "the network {} exists already, with another seed",
+                    "the network {} already exists, with another seed",
                     self.opening.network.name
                 );
-                let hint = "give the seed that its first program was given, or wait until all programs on it have ended";
+                let hint = "use the seed of its first program, or wait until all programs on it have exited";
                 Err(Error::input(message).hint(hint))
             }
-            EmulatorRequest::Open(_) => Err(Error::input("another network is being emulated here")),
+            EmulatorRequest::Open(_) => {
+                Err(Error::input("a different network is being emulated here"))
+            }
             EmulatorRequest::Restart(seed, record) => {
                 let record = record
                     .map(|asked| (self.recorders)(&self.opening.network, &asked))

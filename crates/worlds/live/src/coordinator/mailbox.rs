@@ -72,7 +72,7 @@ impl AgentWait {
                 .as_secs_f64()
                 .round();
             (self.say)(&format!(
-                "waiting for {what}, {most} s at most; Ctrl-C ends it"
+                "waiting for {what}, at most {most} s; press Ctrl-C to stop"
             ));
         }
     }
@@ -109,7 +109,7 @@ impl Coordinator<'_> {
         let mut waiting = AgentWait::new(self.say, until);
         loop {
             let (from, message) =
-                self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
+                self.awaited(&mut waiting, &format!("an answer from the agent on {host}"))?;
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -139,7 +139,7 @@ impl Coordinator<'_> {
                 Ok((_, Mail::Greeting(_))) => {}
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
                 Ok((host, Mail::Unreadable(error))) => {
-                    return Err(error.within(&format!("agent of host {host}")));
+                    return Err(error.within(&format!("agent on host {host}")));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
@@ -173,7 +173,7 @@ impl Coordinator<'_> {
         self.bereft = true;
         match self.agents.get_mut(host) {
             Some(agent) => agent.died(),
-            None => Error::measurement(format!("the agent of host {host} is gone")),
+            None => Error::measurement(format!("the agent on host {host} is gone")),
         }
     }
 
@@ -256,6 +256,6 @@ pub(super) fn read_mail(
 }
 
 pub(super) fn silence_error() -> Error {
-    Error::measurement("an agent no longer answers")
-        .hint("its host is overloaded, suspended or gone")
+    Error::measurement("an agent has stopped answering")
+        .hint("its host is overloaded, suspended or unreachable")
 }

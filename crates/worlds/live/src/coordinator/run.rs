@@ -90,8 +90,8 @@ impl Coordinator<'_> {
             job.side == PairSide::Responder || job.background
         })? {
             return Err(
-                Error::measurement("the run did not end with its time limit").hint(
-                    "data units so large, or a path so slow, that the last one is still on its way",
+                Error::measurement("the run did not end at its time limit").hint(
+                    "the data units are so large, or the path is so slow, that the last one is still in flight",
                 ),
             );
         }
@@ -332,7 +332,7 @@ impl Coordinator<'_> {
     ) -> Result<T> {
         let mut waiting = AgentWait::new(self.say, Instant::now() + answer_limit());
         loop {
-            let (_, message) = self.awaited(&mut waiting, "an agent that gets a run ready")?;
+            let (_, message) = self.awaited(&mut waiting, "an agent to prepare a run")?;
             if let Some(answer) = wanted(&message) {
                 return Ok(answer);
             }
@@ -428,7 +428,7 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
 fn token() -> Result<DatagramToken> {
     let mut token = DatagramToken::default();
     getrandom::fill(&mut token)
-        .map_err(|e| Error::environment(format!("the system gives no random bytes: {e}")))?;
+        .map_err(|e| Error::environment(format!("cannot get random bytes from this host: {e}")))?;
     token[7] |= 0x80;
     Ok(token)
 }

@@ -25,12 +25,12 @@ impl Coordinator<'_> {
             let Some((host, message)) = self.receive(begun + silence)? else {
                 let hosts: Vec<&str> = missing.iter().map(String::as_str).collect();
                 let what = format!(
-                    "{} no longer answers: silent for {} s",
+                    "{} has stopped answering: silent for {} s",
                     hosts.join(", "),
                     silence.as_secs()
                 );
                 let hint = format!(
-                    "its host is suspended, overloaded or gone; {VARIABLE}=SECONDS before the command waits longer"
+                    "its host is suspended, overloaded or unreachable; to wait longer, set {VARIABLE}=SECONDS"
                 );
                 return Err(self.mute(Error::measurement(what).hint(hint)));
             };

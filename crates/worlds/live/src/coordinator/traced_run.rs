@@ -166,7 +166,7 @@ impl Coordinator<'_> {
             taken += bytes.len() as u64;
             if taken > MOST_BYTES {
                 return Err(Error::measurement(format!(
-                    "the agent of host {host} sends events without end"
+                    "the agent on host {host} does not stop sending events"
                 )));
             }
             if unkept.is_none() {

@@ -70,8 +70,8 @@ impl LiveStack for LiveBlastStack {
             )?));
         }
         let found = ip::resolve(address)?.as_socket();
-        let peer = found
-            .ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
+        let peer =
+            found.ok_or_else(|| Error::environment(format!("{address} is not a host address")))?;
         Ok(Box::new(BlastConnector {
             peer,
             options: options(parameters)?,
@@ -87,7 +87,7 @@ fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
     let stack = &parameters.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
         Error::input(what)
-            .hint("leave the option out, or see `stackline stacks` for what the stack can do")
+            .hint("omit the option, or see `stackline stacks` for what the stack supports")
     })?;
     let spins = Receive::of(stack) == Receive::Spin;
     let buffer = machine
@@ -195,8 +195,9 @@ impl FrameListener {
     fn new(parameters: &LiveConnectParameters, name: &'static str) -> Result<Self> {
         let options = options(parameters)?;
         // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
-        let first = getrandom::u32()
-            .map_err(|e| Error::environment(format!("this host gives no random bytes: {e}")))?;
+        let first = getrandom::u32().map_err(|e| {
+            Error::environment(format!("cannot get random bytes from this host: {e}"))
+        })?;
         let interface = interface(&parameters.stack).to_string();
         let next = hears(&interface, first, &options)?;
         Ok(Self {
@@ -260,7 +261,9 @@ impl FrameConnector {
             .next()
             .and_then(|number| number.parse().ok());
         let number = number.ok_or_else(|| {
-            Error::environment(format!("{address} names no connection on a network"))
+            Error::environment(format!(
+                "{address} is not the address of a connection on a network"
+            ))
         })?;
         Ok(Self {
             interface: interface(&parameters.stack).to_string(),
@@ -280,8 +283,8 @@ impl Connector for FrameConnector {
             .map_err(|error| unusable(&error))?;
         let channel = BlastChannel::connect_over(carrier, &self.options).map_err(|error| match error {
             transfer::Error::Silent(_) => {
-                Error::environment(format!("nobody answers on the interface {}", self.interface)).hint(
-                    "raw Ethernet reaches hosts of the same network only; the option `interface` names the way there",
+                Error::environment(format!("no host answers on the interface {}", self.interface)).hint(
+                    "raw Ethernet reaches only hosts on the same network; use the option `interface` to select the interface to it",
                 )
             }
             error => from_transfer(error),
@@ -488,7 +491,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
         let mut notes = Vec::new();
         if facts.counters.fallbacks > 0 {
             notes.push(
-                "segmentation offload was refused: packets were sent one by one from then on"
+                "segmentation offload was refused: packets were sent one at a time from then on"
                     .to_string(),
             );
         }
@@ -505,13 +508,13 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
 /// What a channel's error means for the run.
 fn from_transfer(error: transfer::Error) -> Error {
     match error {
-        transfer::Error::Gone | transfer::Error::Closed => connection_vanished("while data was on its way"),
+        transfer::Error::Gone | transfer::Error::Closed => connection_vanished("while data was in flight"),
         transfer::Error::Interrupted => Error::interrupted(),
         transfer::Error::Options(what) => Error::input(what),
         transfer::Error::Io(what, error) => error::io_error(what, &error),
         transfer::Error::Silent(patience) => {
             Error::measurement(format!("nothing arrived from the peer for {patience}"))
-                .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone")
+                .hint("its procedure was busy elsewhere for that long (raise the option `patience`), or the path is down")
         }
         error => Error::measurement(error.to_string()),
     }

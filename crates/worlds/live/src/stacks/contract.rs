@@ -99,7 +99,7 @@ pub trait LiveConnection: Send {
         if self.receive(response, 1, buffers)? == 1 {
             Ok(true)
         } else {
-            Err(connection_vanished("before the response came"))
+            Err(connection_vanished("before the response arrived"))
         }
     }
     /// Waits until nothing that connecting sent is in transit, so that the clock starts on a quiet connection.
@@ -220,6 +220,6 @@ pub trait LiveConnection: Send {
 /// The peer closed or reset the connection at a wrong moment.
 pub(crate) fn connection_vanished(when: &str) -> Error {
     Error::measurement(format!("the peer closed the connection {when}")).hint(
-        "the process at the other end ended early; its own error, if it reported one, is the cause",
+        "the process at the other end exited early; its own error, if it reported one, is the cause",
     )
 }

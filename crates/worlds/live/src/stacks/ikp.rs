@@ -66,8 +66,8 @@ impl LiveStack for LiveIkpStack {
         address: &str,
     ) -> Result<Box<dyn Connector>> {
         let found = ip::resolve(address)?.as_socket();
-        let peer = found
-            .ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
+        let peer =
+            found.ok_or_else(|| Error::environment(format!("{address} is not a host address")))?;
         Ok(Box::new(IkpConnector {
             peer,
             options: parse_options(parameters)?,

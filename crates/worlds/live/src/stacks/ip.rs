@@ -25,7 +25,7 @@ pub(crate) fn listening_port(parameters: &LiveConnectParameters) -> Result<u16> 
     match parameters.stack.number("port") {
         None => Ok(0),
         Some(first) => u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
-            Error::input("the ports of all replicas have to be below 65536")
+            Error::input("the ports of all replicas must be below 65536")
                 .hint("each replica listens on the next port")
         }),
     }
@@ -68,7 +68,7 @@ pub(crate) fn bound_socket(
             address.port(),
             address.ip()
         ))
-        .hint("leave the option `port` out to get a free one"),
+        .hint("omit the option `port` to get a free port"),
         io::ErrorKind::PermissionDenied => {
             Error::environment(format!("port {} is not permitted: {e}", address.port()))
                 .hint("ports below 1024 need privileges")
@@ -112,13 +112,14 @@ pub(crate) fn bound_port(socket: &Socket) -> String {
 /// Resolves `host:port`.
 pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
     let mut found = address.to_socket_addrs().map_err(|e| {
-        Error::environment(format!("the address {address} cannot be found: {e}"))
-            .hint("give the address others reach the host by: `host NAME at \"10.0.0.5\" via ...;`")
+        Error::environment(format!("cannot resolve the address {address}: {e}")).hint(
+            "give the address at which others reach the host: `host NAME at \"10.0.0.5\" via ...;`",
+        )
     })?;
     found
         .next()
         .map(SockAddr::from)
-        .ok_or_else(|| Error::environment(format!("the address {address} cannot be found")))
+        .ok_or_else(|| Error::environment(format!("cannot resolve the address {address}")))
 }
 
 /// On loopback a connection without data comes from an address that follows from the token: by it the responder distinguishes it from
@@ -146,13 +147,15 @@ pub(crate) fn bind_to_an_address_of_our_own(
 
 /// Says why a socket of that kind is not to be had.
 pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
-    let failure = Error::environment(format!("this host gives no {stack} socket: {error}"));
+    let failure = Error::environment(format!(
+        "cannot open a {stack} socket on this host: {error}"
+    ));
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => {
             failure.hint("raise the limit of open files (ulimit -n), or use fewer replicas")
         }
         Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) => {
-            failure.hint("its kernel lacks the protocol or it is switched off (for mptcp: sysctl net.mptcp.enabled=1)")
+            failure.hint("its kernel lacks the protocol, or the protocol is disabled (for mptcp: sysctl net.mptcp.enabled=1)")
         }
         _ => failure,
     }
@@ -160,20 +163,20 @@ pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
 
 /// Says why a connection did not come about.
 pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
-    let failure = Error::environment(format!("no connection to {address}: {error}"));
+    let failure = Error::environment(format!("cannot connect to {address}: {error}"));
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            failure.hint("nothing listens there: a firewall, or another address than the responder's")
+            failure.hint("nothing is listening there: a firewall, or not the responder's address")
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => failure
-            .hint("no answer came: a firewall, or another address than the responder's (`host NAME at \"...\"`)"),
+            .hint("no answer: a firewall, or not the responder's address (`host NAME at \"...\"`)"),
         io::ErrorKind::AddrNotAvailable => {
-            failure.hint("the local ports are used up by closed connections; fewer connections a run, or wait a minute")
+            failure.hint("closed connections have used up the local ports; use fewer connections per run, or wait a minute")
         }
         io::ErrorKind::NetworkUnreachable if address.starts_with("127.") => {
             failure.hint("the loopback interface is down: `ip link set lo up`")
         }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("no route leads to it"),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("there is no route to it"),
         _ => failure,
     }
 }

@@ -28,7 +28,7 @@ pub(super) const THREADS: OptionTable = OptionTable::new(
     "threads",
     OptionKind::Number(1, 1024),
     "one for each pair, blocked in its system call",
-    "as many threads of each side drive all its pairs, by epoll",
+    "each side drives all its pairs with that many threads, using epoll",
 );
 
 /// How arriving bytes are taken.
@@ -226,7 +226,7 @@ impl<F: Flavour> LiveStream<F> {
             }) {
                 Ok(0) => {
                     return Err(Error::measurement(
-                        "the source file became shorter while it was sent",
+                        "the source file became shorter while it was being sent",
                     ));
                 }
                 Ok(n) => {
@@ -348,7 +348,7 @@ impl<F: Flavour> LiveStream<F> {
                 Ok(_) if byte[0] == expected => return Ok(true),
                 Ok(_) => {
                     return Err(Error::measurement(
-                        "the peer sent data where a control byte belongs",
+                        "the peer sent data where a control byte was expected",
                     ));
                 }
                 Err(error) => match error.kind() {
@@ -623,7 +623,7 @@ fn not_sent(
 fn broken(what: &str, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-            connection_vanished("while data was on its way")
+            connection_vanished("while data was in flight")
         }
         _ => error::io_error(what, error),
     }

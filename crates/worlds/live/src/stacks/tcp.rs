@@ -47,13 +47,13 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable::new(
         "nodelay",
         OptionKind::Flag,
-        "off: Nagle's algorithm holds small segments back",
-        "TCP_NODELAY: every data unit leaves at once",
+        "off: Nagle's algorithm holds back small segments",
+        "TCP_NODELAY: every data unit is sent at once",
     ),
     OptionTable::new(
         "congestion",
         OptionKind::Name,
-        "the host's; the result says which",
+        "the host's default; the result reports which",
         "TCP_CONGESTION: congestion control by name, such as cubic or bbr",
     ),
     OptionTable::new(
@@ -65,8 +65,8 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable::new(
         "notsent_lowat",
         OptionKind::BUFFER,
-        "the host's, usually none",
-        "TCP_NOTSENT_LOWAT: a writer waits while so many bytes have not left",
+        "the host's default, usually none",
+        "TCP_NOTSENT_LOWAT: a writer waits while this many bytes are unsent",
     ),
     OptionTable::new(
         "receive_buffer",
@@ -84,20 +84,20 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "receive",
         OptionKind::Word(&["block", "spin", "truncate"]),
         "block",
-        "block: sleep until data comes; spin: ask again and again; truncate: the kernel drops the data without copying it",
+        "block: sleep until data arrives; spin: poll continuously; truncate: the kernel drops the data without copying it",
     ),
     THREADS,
     OptionTable::new(
         "port",
         OptionKind::PORT,
-        "any free one",
+        "any free port",
         "first port of the responders; each replica takes the next",
     ),
     OptionTable::new(
         "zerocopy",
         OptionKind::Flag,
         "off: the kernel copies",
-        "MSG_ZEROCOPY: send from the pages of the buffer; the result says when the kernel copied after all",
+        "MSG_ZEROCOPY: send from the buffer's pages; the result reports when the kernel copied anyway",
     ),
 ];
 
@@ -106,21 +106,20 @@ pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads",
 
 pub(super) const MAPPING: ServiceMapping = ServiceMapping(
 "\
-ConnectRequest -> socket, connect; 16 bytes of token leave with the first data unit, or at the clock's start (in \
-procedures without data: on the first connection only; on loopback these bind to an address that follows from the \
-token)
-AwaitConnectIndication -> accept4, recv 16 bytes of token (likewise); strangers are closed
+ConnectRequest -> socket, connect; a 16-byte token is sent with the first data unit, or at the clock's start (in \
+procedures without data: on the first connection only; on loopback these bind to an address derived from the token)
+AwaitConnectIndication -> accept4, recv the 16-byte token (likewise); connections without it are closed
 DataRequest -> send of the whole unit (FILE: sendfile)
-AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is there; what is ahead serves the next unit; \
+AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is complete; data read ahead serves the next unit; \
 truncate: recv with MSG_TRUNC; FILE: recv, pwrite
-RPCCall -> send of the request, recv until the response is there
-RPCAwaitCallInd -> recv until the request is there
+RPCCall -> send of the request, recv until the response is complete
+RPCAwaitCallInd -> recv until the request is complete
 RPCReturn -> send of the response
 StartBulkGet, StartBulkPut -> send of 1 byte
 AwaitStartBulkGet, AwaitStartBulkPut -> recv of 1 byte
 StopBulkGet -> none: the last unit has arrived
-AwaitStopBulkGet -> setsockopt TCP_NODELAY once, so that Nagle's algorithm holds no last segment back
-StopBulkPut -> setsockopt TCP_NODELAY once, recv of 1 byte that confirms the arrival
+AwaitStopBulkGet -> setsockopt TCP_NODELAY once, so that Nagle's algorithm does not hold back the last segment
+StopBulkPut -> setsockopt TCP_NODELAY once, recv of 1 byte that confirms arrival
 AwaitStopBulkPut -> send of that byte
 end of stream (time limit) -> shutdown(SHUT_WR); the peer's recv returns 0
 DisconnectRequest -> close
@@ -276,7 +275,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
     if zerocopy {
         set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
             Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}"))
-                .hint("leave the option `zerocopy` out")
+                .hint("omit the option `zerocopy`")
         })?;
     }
     let flavour = TcpFlavour {
@@ -289,7 +288,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
 fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     let failed = |name: &str, e: std::io::Error| {
         Error::environment(format!(
-            "the option {name} of {} is refused: {e}",
+            "the option {name} of {} was refused: {e}",
             stack.name
         ))
     };
@@ -304,7 +303,7 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
                 Some(libc::ENOENT) => Error::environment(format!("this host has no congestion control named {name}")),
                 _ => failed(&format!("congestion = {name}"), e),
             };
-            failure.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on that host lists what there is")
+            failure.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on that host lists the available algorithms")
         })?;
     }
     if let Some(bytes) = stack.number("send_buffer") {

@@ -22,36 +22,36 @@ use std::time::Duration;
 
 const TABLE: StackTable = StackTable {
     name: "unix",
-    summary: "a Unix stream socket between two processes of one host",
+    summary: "a Unix stream socket between two processes on one host",
     one_host: true,
     options: &[
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
-            "the kernel's",
+            "the kernel's default",
             "SO_SNDBUF in bytes (the kernel doubles it)",
         ),
         OptionTable::new(
             "receive",
             OptionKind::Word(&["block", "spin"]),
             "block",
-            "block: sleep until data comes; spin: ask again and again",
+            "block: sleep until data arrives; spin: poll continuously",
         ),
         THREADS,
     ],
     mapping: ServiceMapping(
 "\
-ConnectRequest -> socket, connect, send 16 bytes of token (in procedures without data: on the first connection only)
-AwaitConnectIndication -> accept4, recv 16 bytes of token (likewise; SO_PEERCRED of all); strangers are closed
+ConnectRequest -> socket, connect, send a 16-byte token (in procedures without data: on the first connection only)
+AwaitConnectIndication -> accept4, recv the 16-byte token (likewise; SO_PEERCRED of all); connections without it are closed
 DataRequest -> send of the whole unit (FILE: sendfile)
-AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is there; FILE: recv, pwrite
-RPCCall -> send of the request, recv until the response is there
-RPCAwaitCallInd -> recv until the request is there
+AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is complete; FILE: recv, pwrite
+RPCCall -> send of the request, recv until the response is complete
+RPCAwaitCallInd -> recv until the request is complete
 RPCReturn -> send of the response
 StartBulkGet, StartBulkPut -> send of 1 byte
 AwaitStartBulkGet, AwaitStartBulkPut -> recv of 1 byte
 StopBulkGet, AwaitStopBulkGet -> none: the last unit has arrived
-StopBulkPut -> recv of 1 byte that confirms the arrival
+StopBulkPut -> recv of 1 byte that confirms arrival
 AwaitStopBulkPut -> send of that byte
 end of stream (time limit) -> shutdown(SHUT_WR); the peer's recv returns 0
 DisconnectRequest -> close
@@ -112,7 +112,7 @@ impl LiveStack for Unix {
 fn abstract_address(name: &str) -> Result<SockAddr> {
     SockAddr::unix(format!("\0{name}")).map_err(|e| {
         Error::environment(format!(
-            "the name @{name} cannot be a socket's address: {e}"
+            "the name @{name} cannot be used as a socket address: {e}"
         ))
     })
 }
@@ -222,7 +222,7 @@ impl Connector for UnixConnector {
 fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStream<UnixFlavour>> {
     if let Some(bytes) = parameters.stack.number("send_buffer") {
         socket.set_send_buffer_size(bytes as usize).map_err(|e| {
-            Error::environment(format!("the option send_buffer of unix is refused: {e}"))
+            Error::environment(format!("the option send_buffer of unix was refused: {e}"))
         })?;
     }
     LiveStream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)

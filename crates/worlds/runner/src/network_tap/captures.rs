@@ -181,7 +181,7 @@ impl Captured {
         let comment = match what {
             NetworkEvent::Dequeue => None,
             NetworkEvent::Drop(reason) => Some(format!("dropped: {reason}")),
-            NetworkEvent::Duplicate => Some("doubled by the link".to_owned()),
+            NetworkEvent::Duplicate => Some("duplicated by the link".to_owned()),
             // A mark is in the packet's own bytes when it leaves.
             NetworkEvent::Enqueue(_) | NetworkEvent::Mark | NetworkEvent::Deliver => return,
         };

@@ -209,7 +209,9 @@ fn through_the_network(fault: Error) -> Error {
         .as_deref()
         .is_some_and(|hint| hint.contains("a firewall"))
     {
-        return fault.hint("the network loses every packet, or takes longer than the stack waits");
+        return fault.hint(
+            "the network loses every packet, or its round trip is longer than the stack's timeout",
+        );
     }
     fault
 }
@@ -218,7 +220,7 @@ fn through_the_network(fault: Error) -> Error {
 fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Error> {
     let watched = emulation.lease().try_clone_to_owned();
     let watched =
-        watched.map_err(|e| Error::environment(format!("the emulator cannot be watched: {e}")))?;
+        watched.map_err(|e| Error::environment(format!("cannot watch the emulator: {e}")))?;
     std::thread::spawn(move || {
         stackline_emu::client::wait_until_gone(&watched);
         interrupted.store(true, Ordering::Relaxed);
@@ -252,7 +254,7 @@ impl Backend for Emulated<'_> {
                 }
                 let (line, name) = (scheduled.measurement.line, &network.name);
                 Error::measurement(format!(
-                    "line {line}: the emulator of network {name} ended in the middle of a run"
+                    "line {line}: the emulator of network {name} exited in the middle of a run"
                 ))
                 .hint("it was killed, or the machine ran out of memory")
             })?;

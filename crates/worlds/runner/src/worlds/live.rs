@@ -113,16 +113,16 @@ pub(super) fn processor_notes(agents: &AgentsReport) -> Vec<String> {
     let note = |(name, (hello, _)): (&String, &(AgentHello, Value))| {
         let held = hello.share?;
         let got = held.measured.map_or(String::new(), |got| {
-            format!(" (a loop had {:.1}%)", f64::from(got) / 10.0)
+            format!(" (a test loop got {:.1}%)", f64::from(got) / 10.0)
         });
         let waits = units::format_time(held.waits_us as f64 / 1e6);
         let still = if held.waits_us > 0 {
-            format!(", and stands still for up to {waits} at a time, which a slow one does not")
+            format!(", but it stops for up to {waits} at a time, which a slower one does not")
         } else {
             String::new()
         };
         Some(format!(
-            "{name} has {} of a processor by a quota{got}: on average as a slower one{still}",
+            "a quota limits {name} to {} of a processor{got}: on average it is like a slower processor{still}",
             held.given
         ))
     };

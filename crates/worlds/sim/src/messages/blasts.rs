@@ -42,10 +42,10 @@ impl MessageBlastEnd {
     ) -> Result<[Self; 2]> {
         let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
         let room = mtu.saturating_sub((BELOW + HEADER) as u64 + u64::from(seal));
-        let hint = "give the links of the path a larger `mtu`, or leave `packet` out";
+        let hint = "give the path's links a larger `mtu`, or omit `packet`";
         if room == 0 {
             return Err(Error::input(format!(
-                "a packet of {mtu} B has no room for a blast's data"
+                "a packet of {mtu} B leaves no room for a blast's data"
             ))
             .hint(hint));
         }

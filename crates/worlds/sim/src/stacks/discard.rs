@@ -34,7 +34,7 @@ const PORTS: [u16; 2] = [40_000, 9];
 
 const TABLE: StackTable = StackTable {
     name: "discard",
-    summary: "UDP datagrams over IPv4 in virtual time that nobody answers (RFC 863)",
+    summary: "UDP datagrams over IPv4 in virtual time, never answered (RFC 863)",
     largest_unit: LARGEST_DATAGRAM,
     least_bulk_unit: NUMBER as u64,
     reliable: false,
@@ -47,20 +47,20 @@ const TABLE: StackTable = StackTable {
             "patience",
             OptionKind::Time,
             "1 s",
-            "so long after the last datagram what is missing counts as lost",
+            "data still missing this long after the last datagram counts as lost",
         ),
     ],
     mapping: ServiceMapping(
         "\
-ConnectRequest -> nothing is sent; waits until the responder is done with the connection before
+ConnectRequest -> nothing is sent; waits until the responder has finished the previous connection
 AwaitConnectIndication -> nothing is sent
 DataRequest -> a datagram, in fragments where the path's MTU is smaller
 AwaitDataIndication -> a datagram
 StartBulkPut, AwaitStartBulkPut -> nothing is sent
 StopBulkPut -> nothing is sent; returns when the last unit has left the host
-AwaitStopBulkPut -> all units, or none for `patience`
+AwaitStopBulkPut -> until all units have arrived, or none arrives for `patience`
 DisconnectRequest -> nothing is sent
-AwaitDisconnectIndication -> all units, or none for `patience`",
+AwaitDisconnectIndication -> until all units have arrived, or none arrives for `patience`",
     ),
     facts: StackFacts {
         packets: PacketContent::Datagrams,
@@ -241,7 +241,7 @@ impl Connect for DiscardPair {
     async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<Discard> {
         let free = || (!self.open.replace(true)).then_some(());
         context
-            .until("the responder to be done with the connection before", free)
+            .until("the responder to finish the previous connection", free)
             .await?;
         self.connections.set(self.connections.get() + 1);
         self.known.replace(DiscardConnectionTruth::default());

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "tcp",
-    summary: "TCP over IPv4 in virtual time, with the algorithms of Linux",
+    summary: "TCP over IPv4 in virtual time, with Linux's algorithms",
     files: false,
     ecn: true,
     options: &[
@@ -39,26 +39,25 @@ pub(super) const TABLE: StackTable = StackTable {
             "recovery",
             OptionKind::Word(&["linux", "reno"]),
             "linux",
-            "losses are found by selective acknowledgements and times, or as in 1995 by three duplicates, one a window; reno uses \
-             congestion = reno",
+            "detect losses by selective acknowledgements and timing, or, as in 1995, by three duplicates, one per window; reno implies congestion = reno",
         ),
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
             "two windows, from 16 KiB to 4 MiB",
-            "SO_SNDBUF in bytes (twice as many of memory)",
+            "SO_SNDBUF in bytes (takes twice as much memory)",
         ),
         OptionTable::new(
             "notsent_lowat",
             OptionKind::BUFFER,
             "none: as much as the send buffer holds",
-            "TCP_NOTSENT_LOWAT: a writer waits while so many bytes have not left",
+            "TCP_NOTSENT_LOWAT: a writer waits while this many bytes are unsent",
         ),
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
-            "what the reader needs, from 64 KiB to 6 MiB",
-            "SO_RCVBUF in bytes (twice as many of memory, of which the window is a part)",
+            "as the reader needs, from 64 KiB to 6 MiB",
+            "SO_RCVBUF in bytes (takes twice as much memory; the window is a part of it)",
         ),
         MSS,
         DELAYED_ACK,
@@ -67,74 +66,73 @@ pub(super) const TABLE: StackTable = StackTable {
             "first_window",
             OptionKind::Number(1, 1 << 16),
             "10",
-            "segments that may leave at first, and after a pause at least",
+            "initial window in segments; also the smallest window after a pause",
         ),
         OptionTable::new(
             "quickack",
             OptionKind::Word(&["on", "off"]),
             "on",
-            "the first 16 segments with data, and those after a pause, are acknowledged at once; off: every second one is",
+            "acknowledge the first 16 data segments, and those after a pause, at once; off: every second one",
         ),
         OptionTable::new(
             "least_timeout",
             OptionKind::Time,
             "200 ms",
-            "least variation of the round trip in a retransmission timeout; with timer_tick or recovery = reno the least timeout",
+            "minimum round-trip variation in a retransmission timeout; with timer_tick or recovery = reno, the minimum timeout",
         ),
         OptionTable::new(
             "first_timeout",
             OptionKind::Time,
             "1 s",
-            "retransmission timeout of a SYN, and before a round trip was measured",
+            "retransmission timeout of a SYN, and until a round trip has been measured",
         ),
         OptionTable::new(
             "fixed_timeout",
             OptionKind::Time,
-            "none: retransmission timeouts follow the round trip",
-            "every retransmission timeout is so long, as before they followed the round trip (1985); 0 s: they follow it",
+            "none: retransmission timeouts adapt to the round trip",
+            "use this fixed retransmission timeout, as before timeouts adapted to the round trip (1985); 0 s: adapt to it",
         ),
         OptionTable::new(
             "silly_windows",
             OptionKind::Flag,
-            "off: none is offered rather than a small one (RFC 813)",
-            "windows are offered and used however small they are, at each read (1982)",
+            "off: no window is offered rather than a small one (RFC 813)",
+            "offer and use windows of any size, at each read (1982)",
         ),
         OptionTable::new(
             "packet_buffers",
             OptionKind::Number(1, 4096),
-            "none: what has arrived is kept as bytes",
-            "arriving packets are kept in so many buffers, one a packet, until they are read; without a free one they are dropped, and the \
-             window is the free ones times expected_packet (1985)",
+            "none: received data is kept as bytes",
+            "keep arriving packets in this many buffers, one per packet, until they are read; when none is free, drop them; the window is the free buffers times expected_packet (1985)",
         ),
         OptionTable::new(
             "expected_packet",
             OptionKind::Bytes(1, 65_535),
             "a full segment",
-            "bytes that a receiver with packet_buffers expects of a packet, at most a full segment: what higher protocols say of theirs",
+            "bytes that a receiver with packet_buffers expects in a packet, at most a full segment, as higher protocols specify",
         ),
         OptionTable::new(
             "small_buffers",
             OptionKind::Number(1, 4096),
             "none: all buffers take a packet of any size",
-            "so many packet_buffers more, of 128 bytes, for packets that fit",
+            "this many additional packet_buffers of 128 bytes, for packets that fit",
         ),
         OptionTable::new(
             "compaction",
             OptionKind::Flag,
             "off: a packet stays in its buffer",
-            "without a free one of packet_buffers, packets that follow each other are moved together; this takes no time",
+            "when none of packet_buffers is free, merge consecutive packets; this takes no time",
         ),
         OptionTable::new(
             "ack_tick",
             OptionKind::Time,
             "0 s: after delayed_ack",
-            "delayed acknowledgements leave at ticks of a timer that runs anyhow (4.2BSD: 200 ms)",
+            "send delayed acknowledgements at ticks of a periodic timer (4.2BSD: 200 ms)",
         ),
         OptionTable::new(
             "timer_tick",
             OptionKind::Time,
             "0 s: retransmission timeouts are exact",
-            "retransmission timeouts are counted in ticks of a slow timer (4.3BSD: 500 ms) and double up to 64 s",
+            "count retransmission timeouts in ticks of a slow timer (4.3BSD: 500 ms), doubling up to 64 s",
         ),
     ],
     mapping: MAPPING,
@@ -400,7 +398,7 @@ impl SimLinuxTcpMachine {
     /// Packets that it had no buffer for.
     pub(super) fn notes(&self, now: Instant) -> Vec<String> {
         let dropped = self.connection.facts(now).dropped;
-        let note = || format!("packets that found no free buffer of the receiver: {dropped}");
+        let note = || format!("packets dropped because the receiver had no free buffer: {dropped}");
         (dropped > 0).then(note).into_iter().collect()
     }
 

@@ -53,7 +53,7 @@ pub fn stack_tables() -> Vec<StackTable> {
 pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<TcpOptions> {
     if stack.name != linux_tcp::TABLE.name {
         return Err(Error::input(format!(
-            "messages of an application go over tcp, not over {}",
+            "application messages are carried over tcp, not over {}",
             stack.name
         )));
     }
@@ -72,6 +72,6 @@ pub(crate) fn find_stack(name: &str) -> Result<&'static SimStack> {
         .ok_or_else(|| {
             let known: Vec<&str> = ALL.iter().map(|stack| stack.table.name).collect();
             Error::input(format!("the stack {name} is not simulated"))
-                .hint(format!("simulated are {}", known.join(", ")))
+                .hint(format!("the simulated stacks are {}", known.join(", ")))
         })
 }

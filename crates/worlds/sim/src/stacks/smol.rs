@@ -34,7 +34,7 @@ use std::fmt;
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "smoltcp",
-    summary: "TCP over IPv4 in virtual time, the library smoltcp",
+    summary: "TCP over IPv4 in virtual time, by the library smoltcp",
     files: false,
     options: &[
         NODELAY,
@@ -48,7 +48,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "send_buffer",
             OptionKind::BUFFER,
             "4 MiB",
-            "bytes a sender may have handed over that are not acknowledged",
+            "unacknowledged bytes that a sender may have handed over",
         ),
         OptionTable::new(
             "receive_buffer",

@@ -105,7 +105,7 @@ impl<E: StreamEnd> SimStream<E> {
             None => Err(match self.end.unanswered_because() {
                 Some(why) => Error::measurement(format!("a connection was not answered: {why}"))
                     .hint(
-                        "a host or a line of the network is `down` then, or lets nothing through",
+                        "a host or line of the network is `down` at that time, or lets nothing through",
                     ),
                 None => unreachable("was not answered"),
             }),
@@ -151,7 +151,7 @@ impl<E: StreamEnd> SimStream<E> {
             }
             None => Some(false),
         };
-        let sent = self.context.until("room in its send buffer", step).await?;
+        let sent = self.context.until("space in its send buffer", step).await?;
         self.context.trace(|line, _| line.moved(bytes, 0));
         if sent { Ok(()) } else { Err(self.broken()) }
     }
@@ -159,9 +159,9 @@ impl<E: StreamEnd> SimStream<E> {
     /// It is broken: by the network, or by the peer.
     fn broken(&self) -> Error {
         match self.end.broken_by() {
-            Some(why) => Error::measurement(format!("the connection was given up while data was on its way: {why}"))
-                .hint("a line that is cut or a host that is dead for longer ends it; with `reservation off` messages that lock each other up do too"),
-            None => connection_vanished("while data was on its way"),
+            Some(why) => Error::measurement(format!("the connection was given up while data was in flight: {why}"))
+                .hint("a long outage of a line or a host ends it; with `reservation off`, so do messages that deadlock each other"),
+            None => connection_vanished("while data was in flight"),
         }
     }
 
@@ -265,7 +265,7 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
-            Err(connection_vanished("before the response came"))
+            Err(connection_vanished("before the response arrived"))
         }
     }
 
@@ -362,5 +362,5 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
 
 fn unreachable(what: &str) -> Error {
     Error::measurement(format!("a connection {what}"))
-        .hint("the network loses every packet, or takes seconds for a round trip")
+        .hint("the network loses every packet, or a round trip takes seconds")
 }

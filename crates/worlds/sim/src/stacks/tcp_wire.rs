@@ -12,25 +12,25 @@ ConnectRequest -> SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedure
 connection only)
 AwaitConnectIndication -> the same, from the other side
 DataRequest -> the whole unit into the send buffer
-AwaitDataIndication -> out of the receive buffer until the unit is there; what is ahead serves the next unit
-RPCCall -> the request into the send buffer, the response out of the other
+AwaitDataIndication -> from the receive buffer until the unit is complete; data read ahead serves the next unit
+RPCCall -> the request into the send buffer, the response from the receive buffer
 RPCAwaitCallInd, RPCReturn -> the same, from the other side
 StartBulkGet, StartBulkPut -> 1 byte
 StopBulkGet -> none: the last unit has arrived
-AwaitStopBulkGet -> Nagle's algorithm off, so that it holds no last segment back
-StopBulkPut -> Nagle's algorithm off, 1 byte that confirms the arrival
+AwaitStopBulkGet -> Nagle's algorithm off, so that it does not hold back the last segment
+StopBulkPut -> Nagle's algorithm off, 1 byte that confirms arrival
 AwaitStopBulkPut -> that byte
 end of stream (time limit) -> FIN
-DisconnectRequest -> FIN (RST when there are bytes nobody has taken)
-AwaitDisconnectIndication -> FIN from the peer, then the own",
+DisconnectRequest -> FIN (RST when there are unread bytes)
+AwaitDisconnectIndication -> FIN from the peer, then its own",
 );
 
 /// Whether Nagle's algorithm is off.
 pub(super) const NODELAY: OptionTable = OptionTable::new(
     "nodelay",
     OptionKind::Flag,
-    "off: Nagle's algorithm holds small segments back",
-    "every data unit leaves at once",
+    "off: Nagle's algorithm holds back small segments",
+    "every data unit is sent at once",
 );
 /// The largest segment.
 pub(super) const MSS: OptionTable = OptionTable::new(
@@ -44,14 +44,14 @@ pub(super) const DELAYED_ACK: OptionTable = OptionTable::new(
     "delayed_ack",
     OptionKind::Time,
     "40 ms after the first 16 segments with data",
-    "how long the acknowledgement of a single segment waits for company; 0 s: not at all",
+    "how long the acknowledgement of a single segment is delayed; 0 s: not at all",
 );
 /// When a silent connection is given up.
 pub(super) const TIMEOUT: OptionTable = OptionTable::new(
     "timeout",
     OptionKind::Time,
     "none",
-    "a connection that hears nothing for so long is given up, also an idle one",
+    "give up a connection, even an idle one, that receives nothing for this long",
 );
 
 /// Who sends to whom.

@@ -27,14 +27,14 @@ pub(super) const SEND_BUFFER: OptionTable = OptionTable::new(
     "send_buffer",
     OptionKind::BUFFER,
     "208 KiB",
-    "bytes that may wait in the host's interface before a sender waits",
+    "bytes that may wait in the host's interface before a sender blocks",
 );
 /// Option: what may wait to be received.
 pub(super) const RECEIVE_BUFFER: OptionTable = OptionTable::new(
     "receive_buffer",
     OptionKind::BUFFER,
     "208 KiB",
-    "bytes that may wait for a receiver that does something else; more are lost",
+    "bytes that may wait for a busy receiver; more are lost",
 );
 /// Both buffers, as Linux sets them out.
 const BUFFER: u64 = 212_992;

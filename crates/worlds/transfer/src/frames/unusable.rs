@@ -32,9 +32,8 @@ pub(super) fn explain_denied_socket(socket: io::Result<Socket>) -> io::Result<So
     socket.map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => unusable(
             ErrorKind::PermissionDenied,
-            "raw Ethernet frames need the right to open packet sockets (CAP_NET_RAW)".into(),
-            "run it as root, give the program the right (`setcap cap_net_raw+ep PROGRAM`), or run it in a network \
-             namespace of its own (`unshare --map-root-user --net`)",
+            "raw Ethernet frames need permission to open packet sockets (CAP_NET_RAW)".into(),
+            "run it as root, give the program the capability (`setcap cap_net_raw+ep PROGRAM`), or run it in its own network namespace (`unshare --map-root-user --net`)",
         ),
         Some(libc::EAFNOSUPPORT) => unusable(
             ErrorKind::Unsupported,
@@ -54,7 +53,7 @@ pub(super) fn require_usable(
         (ErrorKind::NotFound, _) | (_, Some(libc::ENODEV)) => unusable(
             ErrorKind::NotFound,
             format!("unknown network interface `{name}`"),
-            "`ip link` lists those of this network namespace",
+            "`ip link` lists the interfaces of this network namespace",
         ),
         _ => error,
     })?;

@@ -111,7 +111,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         let mut random = [0; 8];
         let none = |_| {
             IkpTransferError::Io(
-                "drawing random numbers",
+                "getting random numbers",
                 std::io::Error::other("the system has none"),
             )
         };

@@ -88,29 +88,29 @@ impl From<client::IkpSendError> for IkpTransferError {
 impl fmt::Display for IkpTransferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str("no server receives at that address; hint: start the server first, and check its port"),
+            Self::Nobody => f.write_str("no server is listening at that address; hint: start the server first, and check its port"),
             Self::Silent(patience) => write!(
                 f,
-                "the peer has been silent for {patience}; hint: see whether it runs and whether a firewall drops its packets"
+                "the peer has been silent for {patience}; hint: check whether it is running and whether a firewall drops its packets"
             ),
             Self::Refused(IkpRefusal::Parameters) => f.write_str(
                 "the packets are too long for the server; hint: give both sides the same packet size and version",
             ),
             Self::Refused(IkpRefusal::Full) => f.write_str(
-                "the server has no room for one more client; hint: raise its number of clients, or shorten their memory",
+                "the server cannot accept another client; hint: raise its client limit, or shorten how long it remembers clients",
             ),
             Self::Gone => f.write_str("the client has abandoned this message"),
-            Self::Failed => f.write_str("a move of this request has failed before; hint: drop the request"),
-            Self::Outside { granted } => write!(f, "it goes beyond the segment granted, which has {granted} B"),
+            Self::Failed => f.write_str("a move of this request has already failed; hint: drop the request"),
+            Self::Outside { granted } => write!(f, "it exceeds the granted segment of {granted} B"),
             Self::Long { room } => {
-                write!(f, "it is longer than the {room} B there is room for; hint: grant a segment for what is longer")
+                write!(f, "it is longer than the {room} B available; hint: grant a segment for longer data")
             }
-            Self::Reply { bytes } => write!(f, "the reply of {bytes} B is longer than the memory for it"),
+            Self::Reply { bytes } => write!(f, "the reply of {bytes} B does not fit in its buffer"),
             Self::Packet { packet, room } => write!(
                 f,
-                "packets with {packet} B of data are not carried on this path: at most {room} B are; hint: ask for less, or raise the MTU"
+                "this path cannot carry packets with {packet} B of data: the maximum is {room} B; hint: use smaller packets, or raise the MTU"
             ),
-            Self::Interrupted => f.write_str("it was interrupted before its end"),
+            Self::Interrupted => f.write_str("it was interrupted before it finished"),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),
         }
     }

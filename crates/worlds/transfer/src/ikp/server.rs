@@ -96,7 +96,7 @@ impl IkpUdpServer {
     pub fn local(&self) -> Result<SocketAddr, IkpTransferError> {
         self.carrier
             .local()
-            .map_err(|error| IkpTransferError::Io("asking for the address", error))
+            .map_err(|error| IkpTransferError::Io("getting the local address", error))
     }
 
     /// Counters of refused packets.

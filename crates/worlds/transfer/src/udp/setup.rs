@@ -94,5 +94,5 @@ pub(super) fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
 pub(super) fn address(address: SockAddr) -> io::Result<SocketAddr> {
     address
         .as_socket()
-        .ok_or_else(|| io::Error::other("the socket has no internet address"))
+        .ok_or_else(|| io::Error::other("the socket has no IP address"))
 }

@@ -60,11 +60,11 @@ impl SocketBufferSide {
             .find(|cut| cut.option == name);
         match cut {
             Some(cut) if asked > cut.given_bytes => format!(
-                " with sysctl {sysctl}, which cut it to {} B, raised to {asked}",
+                " with sysctl {sysctl}, which limited it to {} B, raised to {asked}",
                 cut.given_bytes
             ),
             None if asked > USUAL_LIMIT => {
-                format!(", which sysctl {sysctl} cuts where it is less")
+                format!(", unless sysctl {sysctl} limits it to less")
             }
             _ => String::new(),
         }

@@ -17,7 +17,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "link_loss",
-    meaning: "a named link loses packets: that costs time, or more than 0.1 % of the data never arrives",
+    meaning: "a named link loses packets, which costs time or more than 0.1 % of the data",
     find: &[
         Find::Run(in_session),
         Find::Measurement(find),
@@ -88,7 +88,7 @@ fn among_imps(
         return finding;
     };
     let sentence = format!(
-        "the line {} was down: used {} of {}, which costs {} of the time{}",
+        "the line {} was down: up for only {} of {}, which costs {} of the time{}",
         port.name,
         units::format_time(line.up_seconds),
         units::format_time(line.seconds),
@@ -121,7 +121,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
 
 fn repair(port: &PathPort) -> String {
     format!(
-        "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
+        "repair the link {} (cable, radio, interface errors), or add error correction",
         port.name
     )
 }

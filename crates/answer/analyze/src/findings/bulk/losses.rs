@@ -132,7 +132,7 @@ impl LossCost {
     fn by_shortfall(&mut self, left: f64) {
         if left > self.share {
             (self.share, self.confidence) = (left, SHORTFALL);
-            self.basis = "data was sent again, and nothing else takes the time".into();
+            self.basis = "data was retransmitted, and nothing else accounts for the time".into();
         }
     }
 
@@ -142,11 +142,11 @@ impl LossCost {
             self.stalled,
             self.stalls.confidence.max(self.dropped.confidence),
         );
-        self.basis = "by the bytes that calls waited for".into();
+        self.basis = "based on the bytes that calls waited for".into();
         let given_up: u64 = measurement.parts.iter().map(MeasuredPart::lost_calls).sum();
         if given_up > 0 {
             self.basis = format!(
-                "{given_up} calls were given up, each after {}, of {} that all calls took",
+                "{given_up} calls were given up after {} each; all calls together took {}",
                 units::format_time(GIVEN_UP_S),
                 units::format_time(measurement.basis_s())
             );
@@ -227,7 +227,7 @@ impl LossCost {
         self.basis = if modelled {
             format!("the path was used {:.0} % of the time", 100.0 * fullness)
         } else {
-            "by the bytes that were waited for".into()
+            "based on the bytes that were waited for".into()
         };
     }
 }

@@ -81,12 +81,12 @@ pub(crate) fn find_most_lossy_port<'c>(
         return None;
     }
     let sentence = format!(
-        "{whose} {} loses data for good: {here} of {sent} units ({:.1} %) never arrive, and they are not sent again",
+        "{whose} {} loses data permanently: {here} of {sent} units ({:.1} %) never arrive and are not retransmitted",
         port.name,
         100.0 * share
     );
     let what = format!(
-        "{}: {}; {lost} of {sent} units did not arrive in all",
+        "{}: {}; in total, {lost} of {sent} units did not arrive",
         port.name,
         port.reasons()
     );
@@ -107,4 +107,4 @@ pub(crate) fn find_most_lossy_port<'c>(
 
 /// What to try wherever data is lost for good.
 pub(crate) const ANOTHER_STACK: &str =
-    "a stack that sends again what is lost (`tcp`, `blast`), or data that can be made up for (FEC)";
+    "a stack that retransmits lost data (`tcp`, `blast`), or data that can be reconstructed (FEC)";

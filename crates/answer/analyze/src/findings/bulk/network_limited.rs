@@ -17,7 +17,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "network_limited",
-    meaning: "a link is used 90 % of the time or more, what calls send takes 40 % of their time to pass it, or what others send 15 %",
+    meaning: "a link is used at least 90 % of the time, or the data of calls takes at least 40 % of their time to cross it, or other traffic at least 15 %",
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 
@@ -76,7 +76,7 @@ fn full_for_calls(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> O
         return None;
     }
     let sentence = format!(
-        "the link {} of {} is full ({} of the time): {} of the response time is waiting for it",
+        "the link {} of {} is full ({} of the time): {} of the response time is spent waiting for it",
         port.name,
         port.rate(),
         percent(busy),
@@ -97,7 +97,7 @@ fn full_for_calls(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> O
 fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> Finding {
     let measurement = &context.measurement;
     let mut sentence = format!(
-        "the link {} is full: {} of {} are used, by {}",
+        "the link {} is full: {} of {} is used, by {}",
         port.name,
         percent(busy),
         port.rate(),
@@ -114,9 +114,9 @@ fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) ->
     let mut advice = faster_link(port);
     if !equal.is_empty() {
         let equal = equal.join(", ");
-        sentence += &format!("; as full: {equal}");
+        sentence += &format!("; equally full: {equal}");
         advice = format!(
-            "faster links {} and {equal}, all of them, or fewer bytes",
+            "faster links {} and {equal} (all of them), or fewer bytes",
             port.name
         );
     }
@@ -144,7 +144,7 @@ fn others(context: &FindingContext<'_>) -> Option<Finding> {
         return behind_others(context, port, others);
     }
     let sentence = format!(
-        "others' data takes the link {} of {} {}, and one's own {}",
+        "other traffic uses the link {} of {} {}, and the measured traffic {}",
         port.name,
         port.rate(),
         part.of_its_time(others),
@@ -153,7 +153,7 @@ fn others(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = KIND
         .finding(context, others, 0.8, sentence)
         .because(carried(measurement, port));
-    let advice = "other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)";
+    let advice = "other traffic at another time, over another path, or in a separate queue (`queue fq_codel`)";
     Some(finding.attempt_by(advice, PlanChange::NoLoad))
 }
 
@@ -185,7 +185,7 @@ fn sending(context: &FindingContext<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "the link {} of {} takes {} to pass what the calls send over it, {} each",
+        "the link {} of {} takes {} to transmit the data of the calls, {} each",
         port.name,
         port.rate(),
         part.of_its_time(own),
@@ -212,7 +212,7 @@ fn behind_others(context: &FindingContext<'_>, port: &PathPort, others: f64) -> 
         return None;
     }
     let sentence = format!(
-        "others' data takes the link {} of {} {} of the time, and {} of the response time is waiting behind it",
+        "other traffic uses the link {} of {} {} of the time, and {} of the response time is spent waiting behind it",
         port.name,
         port.rate(),
         percent(others),
@@ -263,7 +263,7 @@ fn carried(measurement: &FindingMeasurement<'_>, port: &PathPort) -> Evidence {
 
 fn shorter_queue(port: &PathPort) -> String {
     format!(
-        "a shorter queue or an active one before {}: `queue fq_codel`",
+        "a shorter or actively managed queue before {}: `queue fq_codel`",
         port.name
     )
 }

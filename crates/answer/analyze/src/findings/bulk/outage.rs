@@ -11,7 +11,7 @@ use stackline_core::time::Duration;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "outage",
-    meaning: "a link carries nothing for a time, as its rate is 0, it loses everything, or a host is down",
+    meaning: "a link carries nothing for a time, because its rate is 0, it loses everything or a host is down",
     find: &[Find::Measurement(find), Find::Rest(for_good)],
 };
 
@@ -28,13 +28,16 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let outages = measurement.outages.iter();
     let worst = outages.max_by(|a, b| cost(a).total_cmp(&cost(b)))?;
     let sentence = format!(
-        "the link {} {}: that costs {} of the time",
+        "the link {} {}, which costs {} of the time",
         worst.place,
         worst.words(longest(context)),
         percent(costs.share)
     );
     let rows = costs.rows.get(&worst.place).map_or(&[][..], Vec::as_slice);
-    let what = format!("{} of the time nothing came through", percent(costs.share));
+    let what = format!(
+        "nothing came through for {} of the time",
+        percent(costs.share)
+    );
     let sure = if costs.seen { SEEN } else { UNSEEN };
     let finding = KIND
         .finding(context, costs.share, sure, sentence)
@@ -68,12 +71,12 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
         return None;
     }
     let sentence = format!(
-        "the link {} {}: {here} of {sent} units ({:.1} %) never arrive, and they are not sent again",
+        "the link {} {}: {here} of {sent} units ({:.1} %) never arrive and are not retransmitted",
         outage.place,
         outage.words(longest(context)),
         100.0 * share
     );
-    let what = format!("{} packets were dropped meanwhile", rows.len());
+    let what = format!("{} packets were dropped during the outage", rows.len());
     let finding = KIND
         .finding(context, share, SEEN, sentence)
         .of_units()
@@ -84,7 +87,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
 fn attempt(finding: Finding, outage: &LinkOutage) -> Finding {
     finding.attempt_by(
         format!(
-            "a link {} that stays up, or a second path beside it",
+            "a link {} that stays up, or a second path parallel to it",
             outage.place
         ),
         PlanChange::NoOutage(outage.ends.clone()),

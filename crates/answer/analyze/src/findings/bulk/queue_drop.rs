@@ -14,7 +14,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "queue_drop",
-    meaning: "a named queue drops packets: that costs time, or more than 0.1 % of the data never arrives",
+    meaning: "a named queue drops packets, which costs time or more than 0.1 % of the data",
     find: &[
         Find::Run(in_session),
         Find::Measurement(find),
@@ -42,7 +42,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     }
     let port = &context.measurement.ports[place.port];
     let holds = port.hop.queue_bytes.map_or_else(String::new, |bytes| {
-        format!(" (it holds {})", units::format_size(bytes as u64))
+        format!(" (capacity {})", units::format_size(bytes as u64))
     });
     let sentence = format!(
         "the queue before {}{holds} drops packets ({}), which costs {} of the time",
@@ -82,7 +82,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
         false,
     )?;
     let finding = finding.attempt(format!(
-        "a lower rate of units, or a longer queue before {}",
+        "a lower unit rate, or a longer queue before {}",
         port.name
     ));
     Some(finding.attempt(lost_data::ANOTHER_STACK))

@@ -97,7 +97,7 @@ pub(crate) fn detect_synchronised_loss(
         return None;
     }
     let what = format!(
-        "at {common} of {moments} moments of loss several of {} streams lost: {coincidences} times one with another, where chance would give {expected:.1}",
+        "at {common} of {moments} moments of loss, several of {} streams lost packets: {coincidences} coincidences, where {expected:.1} would be expected by chance",
         streams.len()
     );
     Some(Synchronised {
@@ -136,7 +136,7 @@ pub(crate) fn add_queue_advice(
     // What the mean rate would need, or be paced at, is wrong most of the time.
     if port.varies {
         return finding.attempt(format!(
-            "a longer queue before {}: its rate changes in time",
+            "a longer queue before {}: its rate varies",
             port.name
         ));
     }
@@ -148,13 +148,13 @@ pub(crate) fn add_queue_advice(
         .fold(0.0, f64::max);
     // One that holds a round trip already loses what many send at once.
     let (needed, why) = match port.hop.queue_bytes {
-        Some(holds) if holds >= needed => (MUCH_MORE * holds, "four times what it holds"),
-        _ => (needed, "what the path holds in a round trip"),
+        Some(holds) if holds >= needed => (MUCH_MORE * holds, "four times its present capacity"),
+        _ => (needed, "the bandwidth-delay product of the path"),
     };
     let finding = if port.hop.drops_early {
         let bytes = port.hop.queue_bytes.unwrap_or(0.0).max(needed) as u64;
         let full = format!(
-            "a queue of {} before {} that drops nothing before it is full (`drop_tail`)",
+            "a queue of {} before {} that drops nothing until it is full (`drop_tail`)",
             units::format_size(bytes),
             port.name
         );
@@ -177,10 +177,10 @@ pub(crate) fn add_queue_advice(
         .rate_bit_s
         .map(|rate| rate / f64::from(port.streams.max(1)))
     else {
-        return finding.attempt("senders that pace what they send (`pace` of the host)");
+        return finding.attempt("pacing of the senders (`pace` of the host)");
     };
     let advice = format!(
-        "senders that pace what they send at {} (`pace` of the host)",
+        "pacing of the senders at {} (`pace` of the host)",
         units::format_rate(each)
     );
     finding.attempt_by(advice, PlanChange::Pace(senders(context), each))

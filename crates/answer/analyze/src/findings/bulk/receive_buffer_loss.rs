@@ -16,7 +16,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "receive_buffer_loss",
-    meaning: "the receive buffer of a socket drops datagrams that came to its host: more than 0.1 % of the data never arrives",
+    meaning: "the receive buffer of a socket drops datagrams that reached its host: more than 0.1 % of the data never arrives",
     find: &[Find::Rest(find)],
 };
 
@@ -54,7 +54,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let confidence = if counts { COUNTED } else { LEFT_OVER };
     let what = if counts {
         format!(
-            "{} datagrams found a receive buffer full, by the kernel's counter",
+            "{} datagrams found a receive buffer full, according to the kernel's counter",
             counted.errors
         )
     } else {
@@ -65,7 +65,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .any(|finding| finding.kind == receiver_limited::KIND.name);
     let mut words = sentence(part, missing, sent);
     if away {
-        words += "; its reader is away";
+        words += "; its reader does not keep up";
     }
     let finding = KIND
         .finding(context, share, confidence, words)
@@ -82,7 +82,7 @@ fn tries(finding: Finding, part: &MeasuredPart<'_>, away: bool) -> Finding {
             PlanChange::NoDelays(part.index, opposite_side(sender)),
         ),
         None => finding
-            .attempt("a receiver that reads faster: a core of its own, several datagrams a call"),
+            .attempt("a receiver that reads faster: a dedicated core, several datagrams per call"),
     };
     let bytes = larger(part);
     let larger = format!(
@@ -109,7 +109,7 @@ fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {
             format!(" of {}", units::format_size(bytes))
         });
     format!(
-        "the receive buffer{size} of the socket on {receiver} loses data for good: {missing} of {sent} units ({:.1} %) came to the host, found it full, and they are not sent again",
+        "the receive buffer{size} of the socket on {receiver} loses data permanently: {missing} of {sent} units ({:.1} %) reached the host, found it full and are not retransmitted",
         100.0 * to_f64(missing) / to_f64(sent.max(1))
     )
 }

@@ -15,7 +15,7 @@ use stackline_model::pipe;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "receiver_limited",
-    meaning: "the receiving application does not take what has come to its host",
+    meaning: "the receiving application does not keep up with the data that reaches its host",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -45,7 +45,7 @@ fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     let (_, host) = part.ends()?;
     let each = backlog.total_s / to_f64(backlog.times.max(1));
     let sentence = format!(
-        "the receiver limits: received data waits for the application on {host} {} ({} between its operations)",
+        "the receiver is the limit: received data waits for the application on {host} {} ({} between its operations)",
         part.of_its_time(own),
         units::format_time(each)
     );
@@ -89,7 +89,7 @@ fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver limits: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} allow {}",
+        "the receiver is the limit: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} would allow {}",
         part.of_its_time(limits.receive_window),
         units::format_rate(part.rate_bit_s()),
         units::format_size(window),
@@ -126,7 +126,7 @@ fn by_window(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver limits: the sender waits for the window of {host} {}, though its buffer of {} holds what the path does ({})",
+        "the receiver is the limit: the sender waits for the window of {host} {}, although its buffer of {} holds as much as the path ({})",
         part.of_its_time(own),
         units::format_size(window),
         units::format_size(needed as u64)
@@ -140,7 +140,7 @@ fn by_window(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
 
 fn tries(finding: Finding, part: &MeasuredPart<'_>, host: &str) -> Finding {
     let read = format!(
-        "let the application on {host} read in a thread of its own, or do less between its reads"
+        "make the application on {host} read in a separate thread, or do less between its reads"
     );
     let finding = match part.work.sender() {
         Some(sender) => finding.attempt_by(

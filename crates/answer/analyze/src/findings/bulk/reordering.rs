@@ -9,7 +9,7 @@ use crate::findings::measured::needless_resends::NeedlessResends;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "reordering",
-    meaning: "packets overtake one another on a named link, and what was not lost is sent again",
+    meaning: "packets overtake one another on a named link, and data that was not lost is retransmitted",
     find: &[Find::Measurement(find)],
 };
 
@@ -25,14 +25,14 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "packets overtake one another on the link {}, and of {} that were sent again {} had not been lost: that costs {} of the time",
+        "packets overtake one another on the link {}: of {} retransmitted packets, {} had not been lost, which costs {} of the time",
         port.name,
         resends.again,
         resends.needless,
         percent(share)
     );
     let figure = format!(
-        "{} packets sent again, {} dropped; {}",
+        "{} packets retransmitted, {} dropped; {}",
         resends.again,
         resends.again - resends.needless,
         context.losses.basis

@@ -7,7 +7,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "retransmission_stall",
-    meaning: "waits hold a retransmission of their own bytes, and no record names who dropped them",
+    meaning: "waits contain a retransmission of the awaited bytes, and no record shows where they were dropped",
     find: &[Find::Measurement(find)],
 };
 
@@ -23,8 +23,8 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     }
     let each = stalls.seconds / stalls.waits as f64;
     let waits = match stalls.waits {
-        1 => "1 wait holds a retransmission of its own bytes and takes".to_owned(),
-        n => format!("{n} waits hold a retransmission of their own bytes and take"),
+        1 => "1 wait contains a retransmission of the awaited bytes and takes".to_owned(),
+        n => format!("{n} waits contain a retransmission of the awaited bytes and take"),
     };
     let sentence = format!(
         "{waits} {} longer than usual, {} of the time; the longest {}",
@@ -41,6 +41,6 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         finding
             .because(context.measurement.log.evidence(what, &stalls.rows))
             .attempt("find where packets are dropped: interfaces (`ip -s link`), switches (`stackline watch --snmp`), queues (`tc -s qdisc`)")
-            .attempt("for short exchanges a lower least time-out: `ip route change ... rto_min 20ms`"),
+            .attempt("for short exchanges, a lower minimum retransmission timeout: `ip route change ... rto_min 20ms`"),
     )
 }

@@ -11,7 +11,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "sender_limited",
-    meaning: "the sending interface is paced, or the stack sends at the `rate` it was given",
+    meaning: "the sending interface is paced, or the stack sends at its specified `rate`",
     find: &[Find::Measurement(find)],
 };
 
@@ -40,11 +40,14 @@ fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     }
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
     let sentence = format!(
-        "the sender limits: the option `rate` of `{stack}` on {host} is {}, and it sends at that rate {}",
+        "the sender is the limit: the option `rate` of `{stack}` on {host} is {}, and it sends at that rate {}",
         units::format_rate(rate),
         part.of_its_time(kept)
     );
-    let figure = format!("sent at {} by the option `rate`", units::format_rate(each));
+    let figure = format!(
+        "sent at {}, as set by the option `rate`",
+        units::format_rate(each)
+    );
     // While the path is full it is the path that limits.
     let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
     let finding = KIND
@@ -72,7 +75,7 @@ fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
     }
     let host = &port.hop.ends.0;
     let sentence = format!(
-        "the sender limits: the interface of {host} is paced to {}, and sends at that rate {} of the time",
+        "the sender is the limit: the interface of {host} is paced to {}, and sends at that rate {} of the time",
         port.rate(),
         percent(busy)
     );

@@ -15,7 +15,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "slow_start",
-    meaning: "the transfer is over, or the message is sent, before the window fills the path",
+    meaning: "the transfer ends, or the message is sent, before the window fills the path",
     find: &[Find::Part(find)],
 };
 
@@ -42,24 +42,24 @@ fn by_states(
     }
     let (host, initial) = (part.host(side), INITIAL);
     let begins = if connection_per_call::comes_and_goes(part) {
-        "with on each new connection"
+        " on each new connection"
     } else {
-        "with"
+        ""
     };
     let sentence = if part.work.is_answered() {
         format!(
-            "messages are longer than the window that {host} begins {begins}: it grows from {initial} segments by a factor of two in each round trip, and {} a message waits for it",
+            "messages are longer than the initial window of {host}{begins}: it starts at {initial} segments and doubles every round trip, and {} a message waits for it",
             part.of_its_time(own)
         )
     } else {
         format!(
-            "the transfer is too short for its path: its window grows from {initial} segments, and {} it was what kept data from leaving, while the path was used {} of the time",
+            "the transfer is too short for its path: its window grows from {initial} segments, and {} it kept data from being sent, while the path was used {} of the time",
             part.of_its_time(own),
             percent(account.used)
         )
     };
     let figure = format!(
-        "{host}: {} in slow start with data that the window kept back",
+        "{host}: {} in slow start with data that the window held back",
         percent(own)
     );
     let finding = KIND
@@ -70,7 +70,7 @@ fn by_states(
 
 /// Keeping the connection, where each call has one; a larger first window.
 fn tries(part: &MeasuredPart<'_>, finding: Finding) -> Finding {
-    let again = "keep the connection and use it again, so that its window is open already";
+    let again = "keep the connection and reuse it, so that its window is already open";
     let finding = if connection_per_call::comes_and_goes(part) {
         finding.attempt_by(
             connection_per_call::KEEP,
@@ -148,13 +148,13 @@ fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
         return None;
     }
     let sentence = format!(
-        "the transfer is too short for its path: its window grows from {} segments, and in {} it fills {} of it",
+        "the transfer is too short for its path: its window grows from {} segments, and in {} it fills {} of the path",
         INITIAL,
         units::format_time(takes),
         percent(fullness)
     );
     let figure = format!(
-        "a transfer that doubles its window each round trip takes {}, this one {}",
+        "a transfer whose window doubles every round trip takes {}; this one took {}",
         units::format_time(expected),
         units::format_time(takes)
     );

@@ -15,7 +15,7 @@ use stackline_model::pipe;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "socket_buffer",
-    meaning: "the send buffer is below bandwidth times delay and waited for",
+    meaning: "the sender waits for its send buffer, which is smaller than the bandwidth-delay product",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -110,7 +110,7 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
             )));
     if !blocked.is_empty() {
         finding = finding.because(context.measurement.log.evidence(
-            format!("{} times a receive queue was full", blocked.len()),
+            format!("a receive queue was full {} times", blocked.len()),
             &blocked,
         ));
     }

@@ -17,7 +17,7 @@ use stackline_model::pipe;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "window_below_bdp",
-    meaning: "the receiver's window is below bandwidth times delay and waited for",
+    meaning: "the sender waits for the receiver's window, which is smaller than the bandwidth-delay product",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -58,7 +58,10 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         units::format_time(trip),
         part.of_its_time(own)
     );
-    let figure = format!("the window of {reader} held {sender} back {}", percent(own));
+    let figure = format!(
+        "the window of {reader} held {sender} back {} of the time",
+        percent(own)
+    );
     let finding = KIND
         .finding(context, share, account.confidence(0.95), sentence)
         .because(context.measurement.figure(figure));
@@ -104,10 +107,13 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         return None;
     }
     let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
-        format!(" of the {} that the path has", units::format_rate(rate))
+        format!(
+            " of the {} that the path can carry",
+            units::format_rate(rate)
+        )
     });
     let sentence = format!(
-        "the window is below bandwidth times delay: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
+        "the window is smaller than the bandwidth-delay product: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
         units::format_size(window),
         units::format_time(trip),
         units::format_rate(lets),
@@ -163,7 +169,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
         return None;
     }
     let sentence = format!(
-        "a call takes {turns} round trips of {}: its messages go {packets} {} of {} at a time, {}",
+        "a call takes {turns} round trips of {}: its messages are sent {packets} {} of {} at a time, {}",
         units::format_time(trip),
         if packets == 1 { "packet" } else { "packets" },
         units::format_size(packet),
@@ -202,7 +208,7 @@ fn stop_and_wait(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
         return None;
     }
     let sentence = format!(
-        "the window is below bandwidth times delay: with {packets} {} of {} in each round trip of {} it allows {} of {}",
+        "the window is smaller than the bandwidth-delay product: with {packets} {} of {} in each round trip of {} it allows {} of {}",
         if packets == 1 { "packet" } else { "packets" },
         units::format_size(packet),
         units::format_time(trip),

@@ -11,13 +11,12 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "connection_per_call",
-    meaning: "connections come and go while the clock runs: opening and closing them takes the time; the window that each begins with is `slow_start`",
+    meaning: "connections are opened and closed while the clock runs, which takes the time; the effect of their initial windows is `slow_start`",
     find: &[Find::Part(find)],
 };
 
 /// What keeps connections, in words.
-pub(crate) const KEEP: &str =
-    "keep the connection and use it again: connect once, before the `repeat`";
+pub(crate) const KEEP: &str = "keep the connection and reuse it: connect once, before the `repeat`";
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (seconds, connections) = part.set_up();

@@ -49,11 +49,11 @@ fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         return None;
     }
     let sentence = format!(
-        "Nagle's algorithm on {host} holds the end of a message back until what is before it is acknowledged, {}",
+        "Nagle's algorithm on {host} holds back the end of a message until the data before it is acknowledged, {}",
         part.of_its_time(own)
     );
     let figure = format!(
-        "{host}: {} with less than a segment to send, and the windows open",
+        "{host}: {} with less than a segment to send and the windows open",
         percent(own)
     );
     Some(tries(
@@ -149,7 +149,7 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         percent(share)
     );
     let what = format!(
-        "handed over, and sent {} later though the network was idle",
+        "handed over, but sent {} later although the network was idle",
         units::format_time(held / to_f64(times))
     );
     Some(tries(
@@ -279,7 +279,7 @@ fn of_calls(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
         "take"
     };
     let sentence = format!(
-        "{times} of {n} calls {take} {more} more than the round trip of {trip}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back"
+        "{times} of {n} calls {take} {more} longer than the round trip of {trip}, which matches the delayed-ACK timer; Nagle's algorithm is on and holds back the end of a request"
     );
     Some((
         NagleWaits {
@@ -335,7 +335,7 @@ fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
     }
     let (each, host) = (units::format_time(each_s), part.host(host));
     let sentence = format!(
-        "{times} times {host} writes several data units before it reads, and each time takes {each}, two round trips and as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
+        "{times} times, {host} writes several data units before it reads, and each time takes {each}, which matches two round trips and the delayed-ACK timer: Nagle's algorithm holds back all but the first until that is acknowledged"
     );
     Some((
         NagleWaits {

@@ -15,7 +15,7 @@ use stackline_model::PathModel;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "serial_round_trips",
-    meaning: "calls or connections one after the other, each waiting for the network; of units that events follow over hosts: each waits for the one before",
+    meaning: "calls or connections one after another, each waiting for the network; for units that events follow across hosts: each waits for the one before",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -30,7 +30,7 @@ const CHAIN: u64 = 5;
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (times, what) = match part.work {
         PartWorkload::Calls => (part.exchanges(), "calls"),
-        PartWorkload::Turns => (part.exchanges(), "turns of data units there and back"),
+        PartWorkload::Turns => (part.exchanges(), "exchanges of data units"),
         PartWorkload::Connects => (
             part.records.iter().map(|record| record.connects.n()).sum(),
             "connections",
@@ -51,14 +51,14 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     let saves = to_f64(each - 1) * trip;
     let takes = part.elapsed_s / to_f64(part.records.len().max(1) as u64);
     let but = if behind {
-        "their caller falls behind the pace it was given".to_owned()
+        "their caller falls behind its specified pace".to_owned()
     } else {
         let (saves, then) = (
             units::format_time(saves),
             units::format_time((takes - saves).max(trip)),
         );
         format!(
-            "sent without waiting they would take {saves} less, {then} instead of {}",
+            "sent without waiting, they would take {saves} less, {then} instead of {}",
             units::format_time(takes)
         )
     };
@@ -84,11 +84,11 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         .because(evidence);
     Some(if part.work.is_answered() {
         finding
-            .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
+            .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }`, then await them; or use several pairs")
             .attempt("put several requests into one (batching)")
             .attempt_by("send them to a nearer host: a cache, a replica", nearer(part))
     } else {
-        finding.attempt("keep connections open and use them again: connect before the clock, in one `repeat` of calls")
+        finding.attempt("keep connections open and reuse them: connect before the clock starts, with all calls in one `repeat`")
     })
 }
 

@@ -9,7 +9,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "clock_trouble",
-    meaning: "times between hosts cannot be believed. One with share 0 is a note: times are corrected for it",
+    meaning: "times between hosts cannot be trusted. A finding with share 0 is a note: times have been corrected",
     find: &[Find::Run(find)],
 };
 
@@ -32,9 +32,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     Some(Finding {
         evidence: found.into_iter().map(|trouble| trouble.evidence).collect(),
         tries: vec![
-            "let a clock daemon keep the hosts' time (chrony or ptp4l), and wait until it has settled before measuring"
+            "synchronise the hosts' clocks with a daemon (chrony or ptp4l), and wait until it has settled before measuring"
                 .into(),
-            "believe times within one host; between hosts only what is longer than the error".into(),
+            "trust times within one host; between hosts, only times longer than the error".into(),
         ],
         ..finding
     })
@@ -99,7 +99,7 @@ impl<'c> HostClock<'c> {
         Some(ClockTrouble {
             share: 1.0,
             sentence: format!(
-                "the clock of {} was set {which} by {by_s} while it was measured with: its times before and after do not go together",
+                "the clock of {} was set {which} by {by_s} during the measurement: its times before and after are not comparable",
                 self.host
             ),
             evidence: Evidence {
@@ -121,7 +121,7 @@ impl<'c> HostClock<'c> {
             units::format_time(passage_ns / 1e9),
         );
         let sentence = format!(
-            "the clock of {} is known to {error} only, and data passes between hosts in {passage}: one-way times are not known",
+            "the clock of {} is known only to within {error}, but data passes between hosts in {passage}: one-way times are unknown",
             self.host
         );
         let figures = format!("error {error}, half a round trip {passage}");
@@ -142,7 +142,7 @@ impl<'c> HostClock<'c> {
             if ppm > 0.0 { "fast" } else { "slow" },
             units::format_time(gains)
         );
-        let figures = format!("{ppm:+.1} ppm, and times are corrected by it");
+        let figures = format!("{ppm:+.1} ppm; times are corrected accordingly");
         Some(self.always(NOTE, sentence, figures))
     }
 
@@ -153,7 +153,7 @@ impl<'c> HostClock<'c> {
             return None;
         }
         let sentence = format!(
-            "the clock of {} is {} {} the reference's, more than data takes between hosts ({}); times are corrected to {}",
+            "the clock of {} is {} {} the reference clock, more than data takes between hosts ({}); times are corrected to within {}",
             self.host,
             units::format_time(to_f64(offset_ns.unsigned_abs()) / 1e9),
             if offset_ns > 0 { "ahead of" } else { "behind" },
@@ -218,7 +218,7 @@ fn backwards(log: &FindingEventLog<'_>) -> Option<ClockTrouble> {
     let share = to_f64(wrong) / to_f64(units.max(1));
     (wrong > 0).then(|| {
         let sentence = format!(
-            "{wrong} of {units} units and responses arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than is known",
+            "{wrong} of {units} units and responses arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than the known error",
             units::format_time(to_f64(worst) / 1e9)
         );
         ClockTrouble {

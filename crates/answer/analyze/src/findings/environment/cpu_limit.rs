@@ -10,7 +10,7 @@ use crate::findings::measured::context::FindingContext;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "cpu_limit",
-    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; of units that events follow over hosts: the processor of one works nearly all the time",
+    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; for units that events follow across hosts: the processor of one host is busy nearly all the time",
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 
@@ -30,7 +30,7 @@ fn at_limit(log: &FindingEventLog<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "{} limits: it works {} of the time",
+        "the limit is {}, busy {} of the time",
         processor.name(),
         percent(processor.busy)
     );

@@ -7,7 +7,7 @@ use crate::statistics::to_f64;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "lost_events",
-    meaning: "events are missing, and what they would have shown is not known",
+    meaning: "events are missing, and what they would have shown is unknown",
     find: &[Find::Run(find)],
 };
 
@@ -89,17 +89,16 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let (what, less) = match is_of_trace {
         true => (
             "packets and records of the trace",
-            "trace a shorter time, or less traffic: what other programs send here counts as well; `--see packets`",
+            "trace for a shorter time, or trace less traffic: traffic of other programs on this host counts as well; `--see packets`",
         ),
         false => (
             "events",
-            "trace fewer or shorter runs, or larger data units; more memory for events",
+            "trace fewer or shorter runs, or larger data units; reserve more memory for events",
         ),
     };
     let all = count.saturating_add(kept);
-    let sentence = format!(
-        "{count} of {all} {what} are missing{host}: what they would have shown is not known"
-    );
+    let sentence =
+        format!("{count} of {all} {what} are missing{host}: what they would have shown is unknown");
     let finding = KIND
         .of_run(share, 1.0, sentence)
         .because(log.evidence(format!("{count} lost, {kept} kept"), &rows));

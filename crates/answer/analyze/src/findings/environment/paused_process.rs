@@ -68,10 +68,10 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = if waited.is_empty() {
         finding
     } else {
-        finding.because(log.evidence(format!("{} waits lasted over it", waited.len()), &waited))
+        finding.because(log.evidence(format!("{} waits spanned it", waited.len()), &waited))
     };
     Some(finding.attempt(format!(
-        "see what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core"
+        "find out what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core"
     )))
 }
 

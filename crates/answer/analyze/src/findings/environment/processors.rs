@@ -130,7 +130,7 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
     }
     let each = units::format_time(busy_s / to_f64(packets.max(1)));
     let sentence = format!(
-        "the {} of {}{} copies {packets} packets at {each} each, {} of the time",
+        "the {} of {}{} spends {} of the time copying {packets} packets, {each} each",
         if interface.interface_copies {
             "interface"
         } else {
@@ -192,7 +192,7 @@ fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
         share: busy,
         host: host.name.clone(),
         sentence: format!(
-            "the processor of {}{} works {} of the time, on programs and packets",
+            "the processor of {}{} is busy {} of the time, with programs and packets",
             host.name,
             if busy >= FULL {
                 " is at its limit: it"
@@ -202,7 +202,11 @@ fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
             percent(busy)
         ),
         evidence: measurement.log.evidence(
-            format!("the processor of {} was busy {}", host.name, percent(busy)),
+            format!(
+                "the processor of {} was busy {} of the time",
+                host.name,
+                percent(busy)
+            ),
             &rows,
         ),
         tries: vec![
@@ -259,14 +263,14 @@ fn threads(
                 format!("each of the {drive} threads")
             };
             format!(
-                "{whose} of the {pairs} {what}s on {host} is at the limit of its core: it computes {computes}"
+                "{whose} of the {pairs} {what}s on {host} is at the limit of its core: it is on the CPU {computes}"
             )
         }
         0 | 1 => {
-            format!("the {what} on {host} is at the limit of its core: it computes {computes}")
+            format!("the {what} on {host} is at the limit of its core: it is on the CPU {computes}")
         }
         n => format!(
-            "the {n} {what}s on {host} are at the limit of their cores: on average one computes {computes}"
+            "the {n} {what}s on {host} are at the limit of their cores: on average, each is on the CPU {computes}"
         ),
     };
     (share >= FULL).then(|| SaturatedProcessor {
@@ -277,7 +281,7 @@ fn threads(
             .figure(format!("CPU time of one {what}'s thread on {host}: {} of the measured time", percent(share))),
         tries: vec![
             if drive < pairs {
-                "more threads, on cores of their own (`threads` of the stack)".into()
+                "more threads, each on its own core (`threads` of the stack)".into()
             } else {
                 "spread the work over several connections and cores (a number of pairs before the part)".into()
             },
@@ -303,7 +307,7 @@ fn shared_core(
         share: share * part.weight,
         host: part.hosts.0.clone(),
         sentence: format!(
-            "core {own}, which both sides share, is at its limit: initiators compute {} and responders {} of the time",
+            "core {own}, which both sides share, is at its limit: initiators use it {} and responders {} of the time",
             percent(initiators),
             percent(responders)
         ),
@@ -384,9 +388,9 @@ fn crowded(
     (share >= LEAST).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: host.to_owned(),
-        sentence: format!("the core of {host} is at its limit: other work has it {} of the time that the measured process could use it", percent(share)),
-        evidence: log.evidence(format!("ready and without a core for {}", units::format_time(seconds(&rows))), &rows),
-        tries: vec!["a core of its own: `on cpu`, isolcpus, fewer other processes".into()],
+        sentence: format!("the core of {host} is at its limit: other work occupies it {} of the time in which the measured process could use it", percent(share)),
+        evidence: log.evidence(format!("ready to run but without a core for {}", units::format_time(seconds(&rows))), &rows),
+        tries: vec!["a dedicated core: `on cpu`, isolcpus, fewer other processes".into()],
         confidence: 0.9,
     })
 }
@@ -412,12 +416,12 @@ fn all_cores(
         share: busy * part.weight,
         host: host.to_owned(),
         sentence: format!(
-            "the cores of {host}, where both ends run, are at their limit: all of them are busy {} of the time, {whose} compute for {} of one",
+            "the cores of {host}, where both ends run, are at their limit: all of them are busy {} of the time; {whose} use {} of one core",
             percent(busy),
             percent(ends)
         ),
         evidence: measurement.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
-        tries: vec!["run it while nothing else runs there, or with the ends on machines of their own".into()],
+        tries: vec!["run it while nothing else runs there, or with the ends on separate machines".into()],
         confidence: 0.7,
     })
 }

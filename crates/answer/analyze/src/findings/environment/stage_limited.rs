@@ -11,7 +11,7 @@ use stackline_events::catalogue::is_work;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "stage_limited",
-    meaning: "of units that events follow over hosts: a stage of their path inside hosts (a disk, a processor, a service) is as busy as it gets while units wait for it, and nothing waits behind it",
+    meaning: "for units that events follow across hosts: a stage of their path inside hosts (a disk, a processor, a service) is as busy as it can be while units wait for it, and nothing waits after it",
     find: &[Find::Run(find)],
 };
 
@@ -35,12 +35,12 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     }
     let (name, hosts) = (stretch_name(log, limit.from, limit.to), hosts(limit));
     let waits = if limit.has_room {
-        "units wait for it there and none behind it"
+        "units wait for it there and none wait after it"
     } else {
         "units are held there"
     };
     let sentence = format!(
-        "{name} at {hosts} limits: {} of the time {waits}",
+        "{name} at {hosts} is the limit: {} of the time, {waits}",
         percent(limit.share)
     );
     let mut finding = KIND.of_run(
@@ -52,13 +52,13 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     finding.evidence.extend(session.evidence(log));
     if limit.has_room && !is_work(keyword(log, limit.to)) {
         let more = format!(
-            "more, or faster, of what serves units from {name} at {hosts}: disks where it is reading, else processors"
+            "more or faster hardware for {name} at {hosts}: disks if it is reading, otherwise processors"
         );
         return Some(finding.attempt(more).attempt(
-            "more memory for what is asked for again, units spread over more hosts, or fewer units asked for at once",
+            "more memory for data that is requested again, units spread over more hosts, or fewer units requested at once",
         ));
     }
-    let faster = format!("a faster host {hosts}, or less to do there for each request");
+    let faster = format!("a faster host {hosts}, or less work there per request");
     Some(
         finding
             .attempt(faster)
@@ -78,7 +78,7 @@ fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding>
     let most = serves.max_by_key(|stretch| stretch.busy_ns)?;
     let share = server.share(most.busy_ns);
     let sentence = format!(
-        "{} has units all the time, and no stage of their path limits by itself; the most of it, {}, is {}",
+        "{} has units all the time, and no single stage of their path is the limit; the largest share, {}, is {}",
         server.host,
         percent(share),
         stretch_name(log, most.from, most.to)
@@ -87,7 +87,7 @@ fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding>
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
     Some(finding.attempt(format!(
-        "a faster host {}, or less to do there for each request",
+        "a faster host {}, or less work there per request",
         server.host
     )))
 }

@@ -108,7 +108,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         )
     };
     let sentence = format!(
-        "what is between {} and {} limits: units wait there {} of the time, most for {}, of which the fastest took {}{seen}",
+        "the path between {} and {} is the limit: units wait there {} of the time, typically for {}, although the fastest took only {}{seen}",
         between.from,
         between.to,
         percent(between.share),
@@ -124,15 +124,15 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     finding.evidence.extend(session.evidence(log));
     if session.ports.is_empty() {
         let faster = format!(
-            "a faster line between {} and {}, or fewer bytes for each",
+            "a faster link between {} and {}, or fewer bytes per unit",
             between.from, between.to
         );
         return Some(
             finding
                 .attempt(faster)
-                .attempt("fewer units asked for at once"),
+                .attempt("fewer units requested at once"),
         );
     }
-    let finding = finding.attempt("whatever holds back what could be sent: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), small messages that leave at once (`nodelay` of tcp)");
+    let finding = finding.attempt("remove what holds back data that is ready to be sent: use a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), or send small messages at once (`nodelay` of tcp)");
     Some(finding.attempt("a shorter path, or fewer units requested at once"))
 }

@@ -67,7 +67,7 @@ pub(crate) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     };
     let name = processor.name();
     let sentence = format!(
-        "{name} works {} of the time, more than anything else, and nothing is full",
+        "the busiest resource is {name}, in use {} of the time; nothing is at its limit",
         percent(processor.busy)
     );
     let finding = kind.of_run(processor.busy, SURE, sentence);
@@ -81,14 +81,14 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         return None;
     };
     let sentence = format!(
-        "the link {} is used {} of the time, and nothing works as much",
+        "the busiest resource is the link {}, in use {} of the time; nothing is at its limit",
         port.name,
         percent(port.busy)
     );
     let mut finding = kind.of_run(port.busy, SURE, sentence);
     finding.evidence.extend(session.evidence(log));
     Some(finding.attempt(format!(
-        "a faster line {}, or fewer bytes for each request or answer",
+        "a faster link {}, or fewer bytes per request or answer",
         port.name
     )))
 }
@@ -101,7 +101,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     };
     let works = session.busiest().map_or(0.0, |one| one.busy);
     let sentence = format!(
-        "units wait for round trips or a timer: some are in flight all the time, while no processor works more than {} and no link is used more than {}",
+        "units wait for round trips or a timer: some are in flight all the time, while no processor is busy more than {} of it and no link more than {}",
         percent(works),
         percent(session.used())
     );
@@ -110,8 +110,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let finding = finding.attempt(
         "more in flight at once: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), calls that do not wait for one another (`agent` for `messages`)",
     );
-    let finding = finding.attempt(
-        "what leaves at once: `nodelay` of tcp, no `polls`, more requests in each message",
-    );
+    let finding = finding
+        .attempt("sending at once: `nodelay` of tcp, no `polls`, more requests in each message");
     Some(finding.attempt("a shorter path: a nearer host"))
 }

@@ -58,7 +58,7 @@ impl ProcessorSeen {
 
     pub(crate) fn evidence(&self, log: &EventRows<'_>) -> Evidence {
         log.evidence(
-            format!("{} worked {} of the time", self.name(), percent(self.busy)),
+            format!("{}: busy {} of the time", self.name(), percent(self.busy)),
             &self.rows,
         )
     }

@@ -59,7 +59,7 @@ impl<'l, 'c> SessionReport<'l, 'c> {
 /// What held the servers' connections back.
 fn held(seen: &TransportSeen) -> String {
     format!(
-        "{}, of the time: the receiver's window held back {}, the send buffer {}, and what had come lay unread {}; {} sent again",
+        "{}: the receiver's window held back the sender {} of the time, the send buffer {}, and received data lay unread {}; {} retransmitted",
         counted(seen.connections as u64, "connection"),
         percent(seen.window),
         percent(seen.send_buffer),
@@ -105,7 +105,7 @@ fn dropped(port: &PortSeen) -> String {
         format!("{} lost on the link", counted(port.losses, what)),
     ) + &part(
         port.spoilt,
-        format!("{} spoilt", counted(port.spoilt, "frame")),
+        format!("{} damaged", counted(port.spoilt, "frame")),
     )
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
     let session = report.session;
     let (port, part) = losses(session, |(queue, _)| queue)?;
     let holds = port.holds_bytes.map_or_else(String::new, |bytes| {
-        format!(" (it holds {})", units::format_size(bytes))
+        format!(" (capacity {})", units::format_size(bytes))
     });
     let again =
         session
@@ -152,7 +152,7 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
             .filter(|_| !session.loses())
             .map_or_else(String::new, |resending| {
                 format!(
-                    ", {} of it for what is sent again",
+                    ", {} of that time for retransmissions",
                     percent(resending / share.max(resending).max(f64::MIN_POSITIVE))
                 )
             });
@@ -170,7 +170,7 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
     });
     let more = if needs > port.holds_bytes.unwrap_or(u64::MAX) {
         format!(
-            "a queue of {} before {}: what its connections have in flight at once",
+            "a queue of {} before {}, to hold what its connections have in flight at once",
             units::format_size(needs),
             port.name
         )
@@ -178,14 +178,14 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
         format!("a larger queue before {}", port.name)
     };
     let pace = if session.loses() {
-        "senders that pace what they send (`--pace` of blocks), fewer units in a list, or a transport that sends again"
+        "pacing of the senders (`--pace` of blocks), fewer units in a list, or a transport that retransmits"
     } else {
-        "senders that pace what they send (`pace` of the host), or fewer at once"
+        "pacing of the senders (`pace` of the host), or fewer units at once"
     };
     let finding = finding.attempt(more).attempt(pace);
     Some(if port.cell_bytes.is_some() {
         finding.attempt(
-            "whole frames dropped instead of single cells (`early_packet_discard` of the switch)",
+            "dropping whole frames instead of single cells (`early_packet_discard` of the switch)",
         )
     } else {
         finding
@@ -208,7 +208,7 @@ pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     );
     let finding = report.finding(share * part, 0.9, sentence)?;
     Some(finding.attempt(format!(
-        "repair the link {} (cable, radio, errors of the interface)",
+        "repair the link {} (cable, radio, interface errors)",
         port.name
     )))
 }
@@ -223,7 +223,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     if let Some(port) = session.fullest().filter(|port| port.busy >= NEARLY) {
         let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
         let sentence = format!(
-            "the link {} is full: {} of {rate} are used{}, and {}",
+            "the link {} is full: {} of {rate} is used{}, and {}",
             port.name,
             percent(port.busy),
             dropped(port),
@@ -240,13 +240,13 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         return None;
     }
     let sentence = format!(
-        "the network or the receiver limits: {}; events do not say which",
+        "the network or the receiver is the limit: {}; the events do not show which",
         session.costs(share)
     );
     let finding = report.finding(share, 0.6, sentence)?;
     Some(
         finding
-            .attempt("`--across SPEC` models the network and says which port, link or end it is"),
+            .attempt("`--across SPEC` models the network and shows which port, link or end it is"),
     )
 }
 
@@ -256,13 +256,13 @@ fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let port = session.full(log)?;
     let rate = port.rate_bit_s.map_or_else(String::new, units::format_rate);
     let sentence = format!(
-        "the link {} is full: {} of {rate} are used",
+        "the link {} is full: {} of {rate} is used",
         port.name,
         percent(port.busy)
     );
     let finding = SessionReport { kind, log, session }.finding(port.busy, 0.9, sentence)?;
     Some(finding.attempt(format!(
-        "a faster line {}, or fewer bytes for each request or answer",
+        "a faster link {}, or fewer bytes per request or answer",
         port.name
     )))
 }
@@ -279,7 +279,7 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         .as_ref()
         .filter(|seen| seen.unread >= HOLDS)?;
     let sentence = format!(
-        "the receiver limits: what has come lies unread {} of the time, its window holds servers back {}, and no link is used more than {}",
+        "the receiver is the limit: received data lies unread {} of the time, its window holds servers back {}, and no link is used more than {}",
         percent(seen.unread),
         percent(seen.window),
         percent(session.used())
@@ -287,8 +287,8 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
     let part = seen.window.max(seen.unread) * (1.0 - session.used());
     let finding = report.finding(share * part, 0.95, sentence)?;
     let finding = finding
-        .attempt("let the application read in a thread of its own, or do less between its reads");
-    Some(finding.attempt("fewer units asked for: a larger receive buffer only delays them"))
+        .attempt("make the application read in a separate thread, or do less between its reads");
+    Some(finding.attempt("request fewer units: a larger receive buffer only delays them"))
 }
 
 /// Where no monitor saw connections: ports drop nothing, and no link is full.
@@ -302,17 +302,16 @@ fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "the receiver or its window limits: {}, no link is used more than {}, and no port drops anything",
+        "the receiver or its window is the limit: {}, no link is used more than {}, and no port drops anything",
         session.costs(share),
         percent(session.used())
     );
     let finding = report.finding(share * (1.0 - session.used()), 0.7, sentence)?;
     let finding = finding
-        .attempt("let the application read in a thread of its own, or do less between its reads");
-    Some(
-        finding
-            .attempt("larger buffers where the path is long (`--receive-buffer`, `--send-buffer`)"),
-    )
+        .attempt("make the application read in a separate thread, or do less between its reads");
+    Some(finding.attempt(
+        "larger buffers where the round trip is long (`--receive-buffer`, `--send-buffer`)",
+    ))
 }
 
 /// A window that is too small for the way, though what comes is read.
@@ -324,14 +323,14 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         .as_ref()
         .filter(|seen| seen.window >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
-        "the receiver's window holds servers back {} of the time, though what comes is read: at most {} are in flight in a round trip of {}",
+        "the receiver's window holds servers back {} of the time, although received data is read: at most {} can be in flight in a round trip of {}",
         percent(seen.window),
         units::format_size(seen.in_flight_bytes),
         trip(seen)
     );
     let finding = report.finding(share * seen.window * (1.0 - session.used()), 0.9, sentence)?;
     Some(finding.attempt(
-        "a larger receive buffer of the client (`--receive-buffer`, `tcp(receive_buffer = ...)`)",
+        "a larger receive buffer at the client (`--receive-buffer`, `tcp(receive_buffer = ...)`)",
     ))
 }
 
@@ -344,7 +343,7 @@ pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .as_ref()
         .filter(|seen| seen.send_buffer >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
-        "the servers' send buffers hold them back {} of the time: at most {} are in flight in a round trip of {}",
+        "the servers' send buffers limit them {} of the time: at most {} can be in flight in a round trip of {}",
         percent(seen.send_buffer),
         units::format_size(seen.in_flight_bytes),
         trip(seen)
@@ -354,7 +353,7 @@ pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         0.9,
         sentence,
     )?;
-    Some(finding.attempt("larger send buffers of the servers (`--send-buffer`, `tcp(send_buffer = ...)`); what they hold can no longer be superseded"))
+    Some(finding.attempt("larger send buffers at the servers (`--send-buffer`, `tcp(send_buffer = ...)`); data in them can no longer be superseded"))
 }
 
 fn trip(seen: &TransportSeen) -> String {
@@ -373,14 +372,14 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let waits = session.is_waited_for(log);
     let (what, sure) = if waits {
         (
-            "what limits is not seen: units are in flight all the time",
+            "the limit is unknown: units are in flight all the time",
             0.5,
         )
     } else {
-        ("nothing limits", 0.95)
+        ("nothing is at its limit", 0.95)
     };
     let sentence = format!(
-        "{what}: {} of {} units came, and each server had nothing to do at least {} of the time",
+        "{what}: {} of {} units arrived, and each server was idle at least {} of the time",
         session.arrived,
         session.arrived + session.flushed + session.lost,
         percent(least)

@@ -154,7 +154,7 @@ impl SessionAnalysis {
         finding.evidence.push(processor.evidence(log));
         finding.evidence.extend(self.evidence(log));
         finding.attempt(format!(
-            "a faster processor of {}, or less to do there for each request",
+            "a faster processor at {}, or less work there per request",
             processor.host
         ))
     }
@@ -211,7 +211,7 @@ impl SessionAnalysis {
     /// That nothing was heard of units.
     fn never_came(&self) -> String {
         format!(
-            "{} of {} units never came",
+            "{} of {} units never arrived",
             self.lost,
             self.lost + self.flushed + self.arrived
         )
@@ -220,7 +220,7 @@ impl SessionAnalysis {
     /// What the limit costs: what was lost for good, or that servers wait.
     pub(crate) fn costs(&self, share: f64) -> String {
         if self.loses() {
-            format!("{}, and nothing of them was sent again", self.never_came())
+            format!("{}, and none of them was retransmitted", self.never_came())
         } else {
             format!("servers wait to send {} of the time", percent(share))
         }
@@ -300,7 +300,7 @@ impl SessionAnalysis {
             .into_iter()
             .map(|(_, name, share)| format!("{name} {}", percent(share)))
             .collect();
-        format!("of the time of all units: {}", parts.join(", "))
+        format!("shares of the time of all units: {}", parts.join(", "))
     }
 
     fn given_up(&self, log: &FindingEventLog<'_>) -> Evidence {
@@ -316,10 +316,7 @@ impl SessionAnalysis {
             .map(|(name, (at, n))| {
                 (
                     at,
-                    format!(
-                        "{} behind {name}",
-                        percent(to_f64(n) / to_f64(self.flushed))
-                    ),
+                    format!("{} after {name}", percent(to_f64(n) / to_f64(self.flushed))),
                 )
             })
             .collect();
@@ -453,7 +450,7 @@ pub(crate) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
 pub(crate) fn stretch_name(log: &FindingEventLog<'_>, from: u32, to: u32) -> String {
     let point = |at: u32| point_name(&log.input.lifelines.points[at as usize]);
     if from == to {
-        return format!("behind {}", point(from));
+        return format!("after {}", point(from));
     }
     format!("{} to {}", point(from), point(to))
 }
@@ -477,10 +474,10 @@ fn operation(log: &FindingEventLog<'_>, server: &Profile) -> String {
         .collect();
     let idle = percent(server.share(server.idle_ns));
     if busy.is_empty() {
-        return format!("{} had nothing to do {idle} of the time", server.host);
+        return format!("{} was idle {idle} of the time", server.host);
     }
     format!(
-        "{}, of the time: {}; nothing to do {idle}",
+        "{}, shares of the time: {}; idle {idle}",
         server.host,
         busy.join(", ")
     )

@@ -175,11 +175,11 @@ impl<'s> SerialTurns<'s> {
         let each = units::format_time(self.each_s);
         match self.spent >= LEAST {
             true => format!(
-                "of the {each} that each takes {} {}, and the rest",
+                "of the {each} that each takes, {} {}, and the rest",
                 percent(self.spent),
                 self.place()
             ),
-            false => format!("what each takes, {each},"),
+            false => format!("the time for each, {each},"),
         }
     }
 
@@ -192,7 +192,7 @@ impl<'s> SerialTurns<'s> {
         };
         let short = self.there_s + self.back_s - long;
         format!(
-            "is transit {one}, {}, and transit {other}, {}: no distance does that, so {who} for a timer, or for whoever looks for them",
+            "is {} in transit {one} and {} in transit {other}: distance cannot explain this, so {who} for a timer, or for a program that polls",
             units::format_time(long),
             units::format_time(short)
         )
@@ -201,11 +201,11 @@ impl<'s> SerialTurns<'s> {
     /// What is done there.
     fn place(&self) -> String {
         match &self.place {
-            TurnLocation::Host(host) => format!("is at {host}, no more is at any other host"),
+            TurnLocation::Host(host) => format!("is spent at {host}, more than at any other host"),
             TurnLocation::Processor(seen) => {
-                format!("is work of {}, no other works more", seen.name())
+                format!("is work of {}, the busiest one", seen.name())
             }
-            TurnLocation::Link(port) => format!("are its bits on {}", port.name),
+            TurnLocation::Link(port) => format!("is transmission over {}", port.name),
         }
     }
 }
@@ -228,22 +228,22 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
         .extend(session.busiest().map(|processor| processor.evidence(log)));
     let finding = match turns.waits() {
         Some(TurnWait::Answers) => finding.attempt(format!(
-            "answers that leave at once, as `nodelay` of tcp at the end that answers lets them, and somebody who waits for them at {}: no `polls`",
+            "answers that leave at once (`nodelay` of tcp at the end that answers), and a program at {} that waits for them (no `polls`)",
             turns.asker
         )),
         Some(TurnWait::Requests) => finding.attempt(format!(
-            "requests that leave at once, as `nodelay` of tcp at {} lets them, and nobody between who only looks now and then: no `polls`",
+            "requests that leave at once (`nodelay` of tcp at {}), and no program in between that only polls (no `polls`)",
             turns.asker
         )),
         None => finding,
     };
     let finding = finding.attempt(
-        "several in flight at once: ask for the next before the last has come (a display's level `pipelined`), or for many together (`batched`)",
+        "several in flight at once: request the next before the last has arrived (a display's level `pipelined`), or many together (`batched`)",
     );
     let link = session.fullest().filter(|port| port.busy >= PART);
     let finding = match link {
         Some(port) => finding.attempt(format!(
-            "a faster line {}: it is used {} of the time",
+            "a faster link {}: it is used {} of the time",
             port.name,
             percent(port.busy)
         )),
@@ -252,7 +252,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     Some(match turns.waits() {
         Some(_) => finding,
         None => {
-            finding.attempt("a shorter path: a nearer host, fewer programs between, acknowledgements that leave at once")
+            finding.attempt("a shorter path: a nearer host, fewer programs in between, acknowledgements that leave at once")
         }
     })
 }

@@ -48,12 +48,12 @@ fn full(
         share: busy.min(1.0),
         host: name.clone(),
         sentence: format!(
-            "the processor of IMP {name} ({}) is at its limit: it works {} of the time",
+            "the processor of IMP {name} ({}) is at its limit: it is busy {} of the time",
             machine(imp),
             percent(busy)
         ),
         evidence: measurement.figure(format!(
-            "{name} reported its processor busy {}, {} at most",
+            "{name} reported its processor {} busy, {} at most",
             percent(busy),
             percent(reported.busy.1.min(1.0))
         )),
@@ -81,11 +81,11 @@ fn refuses(
         share,
         host: name.clone(),
         sentence: format!(
-            "the processor of IMP {name} ({}) is too slow for its lines: {} of the packets over {port} go again, each {} later",
+            "the processor of IMP {name} ({}) is too slow for its lines: {} of the packets over {port} are retransmitted, each {} later",
             machine(imp), percent(again(line)), units::format_time(ImpSettings::AGAIN_AFTER.seconds())
         ),
         evidence: measurement.figure(format!(
-            "{port}: {} of {} packets went again, the line was busy {}; {name} worked {}",
+            "{port}: {} of {} packets retransmitted, the line was {} busy; {name} was {} busy",
             line.again, line.packets, percent(line.busy.0), percent(reported.busy.0)
         )),
         tries: vec![faster(name, imp)],

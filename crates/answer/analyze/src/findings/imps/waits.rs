@@ -81,7 +81,7 @@ fn waits_for_channels(
         return None;
     }
     let sentence = format!(
-        "the line {name} has {channels} channels: with a packet on each in {} until its acknowledgement it carries {}",
+        "the line {name} has {channels} channels: with one packet on each, acknowledged after {}, it carries {}",
         units::format_time(trip),
         units::format_rate(lets)
     );
@@ -140,11 +140,11 @@ fn waits_for_allocation(
     let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
     let size = units::format_size(allocate);
     let sentence = format!(
-        "data waits for the receiver's allocation of {size} {}",
+        "data waits for the receiver's allocation of {size}, {}",
         part.of_its_time(own)
     );
     let figure = format!(
-        "waited for it {} of {}",
+        "waited {} for it, out of {}",
         units::format_time(waited),
         units::format_time(part.basis_s())
     );
@@ -153,7 +153,7 @@ fn waits_for_allocation(
         .because(context.measurement.figure(figure));
     let more = 4 * allocate;
     let advice = format!(
-        "more allocated at once: `ncp(allocate = {})`",
+        "a larger allocation: `ncp(allocate = {})`",
         units::format_size(more)
     );
     let change = PlanChange::Option(part.index, "allocate", OptionValue::Number(more));
@@ -215,7 +215,7 @@ fn waits_for_room(
     }
     let room = imp.reassembly.unwrap_or(ImpSettings::ROOM);
     let sentence = format!(
-        "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
+        "messages wait for reassembly buffers at {name}: it has room for {room}, and none was free in {} of its reports",
         percent(full)
     );
     let figure = free_way(part, share);
@@ -236,7 +236,7 @@ const MOSTLY: f64 = 0.5;
 /// How much of the time the way was not full.
 fn free_way(part: &MeasuredPart<'_>, share: f64) -> String {
     format!(
-        "sent at {}; the way is not full {} of the time",
+        "sent at {}; the path is not full {} of the time",
         units::format_rate(part.rate_bit_s()),
         percent(share)
     )
@@ -278,9 +278,9 @@ fn waits_for_rfnms(
         units::format_time(trip),
         units::format_rate(lets),
         if links > most {
-            format!("IMP {imp} lets {most} be under way (its `window`), and the other links wait")
+            format!("IMP {imp} allows {most} in flight (its `window`), and the other links wait")
         } else {
-            "a link has one until its RFNM".to_owned()
+            "a link may have one in flight until its RFNM".to_owned()
         }
     );
     let figure = free_way(part, share);
@@ -291,12 +291,12 @@ fn waits_for_rfnms(
     if links > most {
         let change =
             PlanChange::ImpWindow(imp.to_owned(), u32::try_from(window).unwrap_or(u32::MAX));
-        let advice = format!("a larger window of the IMP: `window {window}`");
+        let advice = format!("a larger window at the IMP: `window {window}`");
         return Some(finding.attempt_by(advice, change));
     }
     if links == most {
         return Some(finding.attempt(format!(
-            "a larger window of the IMP and more links: `window {window}`, `ncp(links = {window})`"
+            "a larger window at the IMP and more links: `window {window}`, `ncp(links = {window})`"
         )));
     }
     let more = (2 * links).min(most);

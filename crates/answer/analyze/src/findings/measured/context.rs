@@ -166,7 +166,7 @@ impl<'c> FindingContext<'c> {
             return finding;
         }
         let what = format!(
-            "{} for bytes that were sent again, {} in all, the longest {}",
+            "{} for retransmitted bytes, {} in total, the longest {}",
             counted(stalls.waits, "wait"),
             units::format_time(stalls.seconds),
             units::format_time(stalls.longest_s)

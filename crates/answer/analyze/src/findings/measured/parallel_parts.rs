@@ -56,7 +56,7 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
             .collect();
         let more = if others.len() > NAMED { ", ..." } else { "" };
         first.sentence += &format!(
-            "; the same holds for {} of the {} other parts ({}{more}), {} of the time of all together",
+            "; the same holds for {} of the {} other parts ({}{more}), {} of the time of all parts together",
             others.len(),
             count - 1,
             names.join(", "),

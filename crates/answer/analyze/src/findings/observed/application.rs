@@ -10,7 +10,7 @@ use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_application",
-    meaning: "of connections of QUIC that were logged and sent 64 KiB and more: the sender had room for most of the time, and its program gave it nothing",
+    meaning: "in logged QUIC connections that sent at least 64 KiB: the sender could have sent most of the time, but its program gave it nothing to send",
     find: &[Find::Run(find)],
 };
 
@@ -31,7 +31,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let mut found = report_worst_connection(&KIND, log, idle)?;
     // Perhaps there was nothing to do.
     found.confidence = 0.5;
-    Some(found.attempt("look at what the program does between its writes"))
+    Some(found.attempt("check what the program does between its writes"))
 }
 
 fn had_nothing(one: &LoggedQuic<'_>) -> ObservedSymptom {
@@ -41,11 +41,11 @@ fn had_nothing(one: &LoggedQuic<'_>) -> ObservedSymptom {
         one.host,
     );
     let sentence = format!(
-        "{host} could have sent for {} of its connection, and its program gave it nothing",
+        "{host} could have sent for {} of its connection, but its program gave it nothing to send",
         percent(share)
     );
     let figures = format!(
-        "{host}: {} with room and nothing to send",
+        "{host}: {} with an open window and nothing to send",
         format_ns(idle_ns as f64)
     );
     ObservedSymptom {

@@ -8,7 +8,7 @@ use crate::findings::observed::quic::{LoggedQuic, collect_logged};
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_congestion",
-    meaning: "of connections of QUIC that were logged: the sender's congestion window was full while it had more to send",
+    meaning: "in logged QUIC connections: the sender's congestion window was full while it had more to send",
     find: &[Find::Run(find)],
 };
 

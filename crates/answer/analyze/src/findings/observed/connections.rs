@@ -102,8 +102,8 @@ pub(crate) fn report_worst_connection(
     let worst = &found[0];
     let more = match others {
         0 => String::new(),
-        1 => "; the same of another connection".to_owned(),
-        n => format!("; the same of {n} other connections"),
+        1 => "; likewise for another connection".to_owned(),
+        n => format!("; likewise for {n} other connections"),
     };
     let sentence = format!("{}{more}", worst.sentence);
     let mut finding = kind.of_run(worst.share.min(1.0), 0.9, sentence);

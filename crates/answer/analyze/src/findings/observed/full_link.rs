@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_full_link",
-    meaning: "of transfers that were traced: the slowest link of their path was full while they crossed it",
+    meaning: "in traced transfers: the slowest link of their path was full while they crossed it",
     find: &[Find::Run(find)],
 };
 
@@ -35,7 +35,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         .map(|request| request.bytes.0.unsigned_abs())
         .sum();
     let sentence = format!(
-        "{} of transfers, as {}, take as long as a link lets them: {}",
+        "{} of transfers, such as {}, are limited by the rate of a link: {}",
         units::format_size(bytes),
         format_client_server(largest),
         slowest.words()

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
-    meaning: "of connections that were watched or captured: more than 0.1 % of segments, and five, or 1 % were sent again, or by a log of QUIC lost; its share is a round trip for each, at least 0.05, at most 1",
+    meaning: "in watched or captured connections: more than 0.1 % of the segments and at least five, or at least 1 %, were retransmitted (or lost, according to a QUIC log); its share is a round trip for each, at least 0.05, at most 1",
     find: &[Find::Run(find)],
 };
 
@@ -108,7 +108,7 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
         )
     } else {
         let lost = counted(one.lost, "packet");
-        format!("{lost} that {host} sent, and mostly did not log, were lost{causes}")
+        format!("{lost} that {host} sent, but mostly did not log, were lost{causes}")
     };
     let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
     // A window that is full is what losses left of it.
@@ -119,7 +119,7 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
     };
     let sentence = match full >= LEAST {
         true => format!(
-            "{sentence}; the congestion window that this left was full for {} of the connection",
+            "{sentence}; the congestion window, reduced by these losses, was full for {} of the connection",
             percent(full)
         ),
         false => sentence,
@@ -159,16 +159,16 @@ fn resent(one: &Resent<'_>) -> Option<ObservedSymptom> {
         let of = units::format_size(one.bytes);
         let before = match one.late {
             0 => String::new(),
-            late if late == one.again => ": lost before the place of the capture".to_owned(),
-            late => format!(": {late} of them lost before the place of the capture"),
+            late if late == one.again => ": lost before the capture point".to_owned(),
+            late => format!(": {late} of them lost before the capture point"),
         };
         let sentence = format!(
-            "{segments} between {from} and {to} {were} sent again, beside {of} that were new{before}"
+            "{segments} between {from} and {to} {were} retransmitted, in addition to {of} of new data{before}"
         );
         ObservedSymptom {
             share: trips.clamp(LEAST, 1.0),
             sentence,
-            figures: format!("{from} > {to}: {segments} again"),
+            figures: format!("{from} > {to}: {segments} retransmitted"),
             rows: one.rows.clone(),
         }
     })

@@ -9,7 +9,7 @@ use crate::findings::observed::connections::{
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_quiet",
-    meaning: "of connections that were captured: one time without data is a large part of them; who sent next was waited for",
+    meaning: "in captured connections: a single period without data takes a large part of their time; whoever sends next was waited for",
     find: &[Find::Run(find)],
 };
 
@@ -23,9 +23,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let found = collect_captured(log).into_iter().filter_map(|(row, one)| {
         let share = share(one.quiet_ns as f64, one.duration_ns);
         let who = match &one.quiet_until[..] {
-            "initiator" => format!("until {} sent: it was waited for", one.initiator),
-            "responder" => format!("until {} sent: it was waited for", one.responder),
-            "retransmission" => "until data was sent again: a loss was waited out".to_owned(),
+            "initiator" => format!("waiting for {} to send", one.initiator),
+            "responder" => format!("waiting for {} to send", one.responder),
+            "retransmission" => "waiting for a retransmission after a loss".to_owned(),
             _ => return None,
         };
         let quiet = format_ns(one.quiet_ns as f64);

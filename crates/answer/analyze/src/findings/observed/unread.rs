@@ -10,7 +10,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_unread",
-    meaning: "of connections that were watched: data lies unread in the receiver's socket, so its program is slower than the network",
+    meaning: "in watched connections: data lies unread in the receiver's socket, so its program is slower than the network",
     find: &[Find::Run(find)],
 };
 
@@ -28,7 +28,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         let share = one.unread_ns / one.time_ns.max(1.0);
         let unread = units::format_size(one.unread_bytes.unsigned_abs());
         let sentence = format!(
-            "up to {unread} lie unread at {}, from {}, for {} of the time that was watched",
+            "up to {unread} lay unread at {}, from {}, for {} of the watched time",
             one.local,
             one.remote,
             percent(share)
@@ -47,5 +47,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         }
     });
     let found = report_worst_connection(&KIND, log, found)?;
-    Some(found.attempt("make the program that reads there faster; a larger buffer only delays it"))
+    Some(
+        found.attempt(
+            "make the program that reads there faster; a larger buffer only delays the data",
+        ),
+    )
 }

@@ -11,7 +11,7 @@ use crate::findings::observed::quic::collect_logged;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_window",
-    meaning: "of connections that were watched, captured or logged: the receiver's window had no room, and its sender waited",
+    meaning: "in watched, captured or logged connections: the receiver's window was full, and its sender waited",
     find: &[Find::Run(find)],
 };
 
@@ -22,7 +22,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let of_monitors = collect_monitored(log).into_iter().map(|one| {
         let share = one.window_limited_ns / one.time_ns.max(1.0);
         let sentence = format!(
-            "{} waits for the window of {} for {} of the time that was watched",
+            "{} waits for the window of {} for {} of the watched time",
             one.local,
             one.remote,
             percent(share)
@@ -43,13 +43,13 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let of_captures = collect_captured(log).into_iter().map(|(row, one)| {
         let share = share(one.window_full_ns as f64, one.duration_ns);
         let sentence = format!(
-            "the receiver's window between {} and {} had no room for {} of their connection",
+            "the receiver's window between {} and {} was full for {} of their connection",
             one.initiator,
             one.responder,
             percent(share)
         );
         let figures = format!(
-            "{} > {}: {} without room, {} times a window of zero",
+            "{} > {}: {} with a full window, {} zero windows",
             one.initiator,
             one.responder,
             format_ns(one.window_full_ns as f64),
@@ -79,5 +79,5 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     });
     let all = of_monitors.chain(of_captures).chain(of_logs);
     let found = report_worst_connection(&KIND, log, all)?;
-    Some(found.attempt("let the receiver read faster, or give it a larger receive buffer"))
+    Some(found.attempt("make the receiver read faster, or give it a larger receive buffer"))
 }

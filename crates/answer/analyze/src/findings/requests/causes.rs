@@ -32,37 +32,37 @@ macro_rules! kinds {
 }
 
 kinds! {
-    UNANSWERED "unanswered_requests" "of requests that were traced: nothing answered them until the client gave up" set_up unanswered
-    FAILED "failed_requests" "of requests that were traced: their answers say that they failed, as 4xx and 5xx of HTTP do" failures failed
-    ENDED "server_ends_connection" "of requests that were traced: the server closed or reset their connection instead of answering" failures ended
-    BACKS_OFF "client_backs_off" "of requests that were traced: the client waits between an attempt that failed and the next" set_up backs_off
-    SLOW_LOOKUP "slow_lookup" "of requests that were traced: the server's address is asked for, and the answer is late" set_up slow_lookup
-    LOST_CONNECT "lost_connect" "of requests that were traced: the first packet of a connection was lost and sent again" set_up lost_connect
-    CONNECTION_EACH "connection_per_request" "of requests that were traced: each has a connection of its own" set_up connection_each
-    HANDSHAKE_EACH "handshake_per_request" "of requests that were traced: security is set up for each, or takes long" set_up handshake_each
-    REQUEST_LOSS "request_loss" "of requests that were traced: packets of them were lost and sent again" transit_causes request_loss
-    REQUEST_WINDOW "request_window" "of requests that were traced: the receiver of a message had no room for more of it" transit_causes request_window
-    REQUEST_SLOW_START "request_slow_start" "of requests that were traced: long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
-    REQUEST_RATE "request_rate" "of requests that were traced: long messages take as long as the path's rate lets them" transit_causes request_rate
-    REQUEST_QUEUE "request_queue" "of requests that were traced: short messages take longer than the quickest of them" transit_causes request_queue
-    ONE_AT_A_TIME "server_one_at_a_time" "of requests that were traced: they wait unread while the server works on others" server_causes one_at_a_time
-    SERVER_AWAY "server_away" "of requests that were traced: they wait unread though the server works on nothing" server_causes server_away
-    SERVER_COMPUTES "server_computes" "of requests that were traced: the server's thread computes" server_causes server_computes
-    SERVER_NO_CORE "server_no_core" "of requests that were traced: the server's thread could run and had no core" server_causes server_no_core
-    SERVER_LOCK "server_lock" "of requests that were traced: the server's thread waits for a lock" server_causes server_lock
-    SERVER_DISK "server_disk" "of requests that were traced: the server's thread waits for a disk" server_causes server_disk
-    SERVER_SLEEPS "server_sleeps" "of requests that were traced: the server's thread sleeps" server_causes server_sleeps
-    SERVER_CHILD "server_child" "of requests that were traced: the server waits for a process that it started" server_causes server_child
-    SERVER_STOPPED "server_stopped" "of requests that were traced: the server's thread was stopped" server_causes server_stopped
-    SERVER_COLLECTS "server_collects" "of requests that were traced: the server is held up while it collects garbage" server_causes server_collects
-    SERVER_TAKES "server_takes" "of requests that were traced: the server takes the time; what with is not known" server_causes server_takes
-    RESPONDER_TAKES "responder_takes" "of requests that were traced: who answers what a broker hands on takes the time" broker_causes responder_takes
-    BEHIND_SLOW "request_behind_slow" "of requests that were traced: they wait for the answer to a slow one before them on the same connection" order_causes behind_slow
-    CLIENT_PAUSES "client_pauses" "of requests that were traced: the client sends nothing in the middle of a request although nothing holds it back" client_causes client_pauses
-    CHATTY "chatty_requests" "of requests that were traced: many short ones, one after the other, each a round trip" transit_causes chatty
-    ROUND_TRIPS "request_round_trips" "of requests that were traced: one goes there and back several times, as where a driver prepares, describes and executes a statement one after the other" transit_causes round_trips
-    CLIENT_LATE "client_reads_late" "of requests that were traced: the answer is there and the client does not read it" client_causes client_late
-    REQUEST_HELD "request_held" "of requests that were traced: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
+    UNANSWERED "unanswered_requests" "in traced requests: nothing answered them until the client gave up" set_up unanswered
+    FAILED "failed_requests" "in traced requests: their answers report failure, such as HTTP 4xx and 5xx" failures failed
+    ENDED "server_ends_connection" "in traced requests: the server closed or reset their connection instead of answering" failures ended
+    BACKS_OFF "client_backs_off" "in traced requests: the client waits between a failed attempt and the next" set_up backs_off
+    SLOW_LOOKUP "slow_lookup" "in traced requests: the server's address is looked up, and the answer is late" set_up slow_lookup
+    LOST_CONNECT "lost_connect" "in traced requests: the first packet of a connection was lost and retransmitted" set_up lost_connect
+    CONNECTION_EACH "connection_per_request" "in traced requests: each uses its own connection" set_up connection_each
+    HANDSHAKE_EACH "handshake_per_request" "in traced requests: each has its own security handshake, or the handshake takes long" set_up handshake_each
+    REQUEST_LOSS "request_loss" "in traced requests: packets were lost and retransmitted" transit_causes request_loss
+    REQUEST_WINDOW "request_window" "in traced requests: the receiver of a message had no buffer space for more of it" transit_causes request_window
+    REQUEST_SLOW_START "request_slow_start" "in traced requests, long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
+    REQUEST_RATE "request_rate" "in traced requests, long messages take as long as the path's rate allows" transit_causes request_rate
+    REQUEST_QUEUE "request_queue" "in traced requests, short messages take longer than the fastest of them" transit_causes request_queue
+    ONE_AT_A_TIME "server_one_at_a_time" "in traced requests: they wait unread while the server works on others" server_causes one_at_a_time
+    SERVER_AWAY "server_away" "in traced requests: they wait unread although the server works on no others" server_causes server_away
+    SERVER_COMPUTES "server_computes" "in traced requests: the server's thread is on the CPU" server_causes server_computes
+    SERVER_NO_CORE "server_no_core" "in traced requests: the server's thread was ready to run but had no core" server_causes server_no_core
+    SERVER_LOCK "server_lock" "in traced requests: the server's thread waits for a lock" server_causes server_lock
+    SERVER_DISK "server_disk" "in traced requests: the server's thread waits for a disk" server_causes server_disk
+    SERVER_SLEEPS "server_sleeps" "in traced requests: the server's thread sleeps" server_causes server_sleeps
+    SERVER_CHILD "server_child" "in traced requests: the server waits for a process that it started" server_causes server_child
+    SERVER_STOPPED "server_stopped" "in traced requests: the server's thread was stopped" server_causes server_stopped
+    SERVER_COLLECTS "server_collects" "in traced requests: the server is held up by garbage collection" server_causes server_collects
+    SERVER_TAKES "server_takes" "in traced requests: the server takes the time; the reason is unknown" server_causes server_takes
+    RESPONDER_TAKES "responder_takes" "in traced requests: the program that answers messages passed on by a broker takes the time" broker_causes responder_takes
+    BEHIND_SLOW "request_behind_slow" "in traced requests: they wait for the answer to a slow one before them on the same connection" order_causes behind_slow
+    CLIENT_PAUSES "client_pauses" "in traced requests: the client sends nothing in the middle of a request although nothing holds it back" client_causes client_pauses
+    CHATTY "chatty_requests" "in traced requests: many short ones are sent one after another, each taking a round trip" transit_causes chatty
+    ROUND_TRIPS "request_round_trips" "in traced requests: a single request takes several round trips, as when a driver prepares, describes and executes a statement one step after another" transit_causes round_trips
+    CLIENT_LATE "client_reads_late" "in traced requests: the answer has arrived, but the client does not read it" client_causes client_late
+    REQUEST_HELD "request_held" "in traced requests: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
 
 /// Kinds that are no matter of time: requests that failed.
@@ -115,12 +115,14 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let (confidence, sentence) = match is_whole {
         true if roots().all(is_of_server) => (
             0.7,
-            format!("{sentence}; what their clients wait for before is not seen at the server"),
+            format!(
+                "{sentence}; what their clients wait for before them cannot be seen at the server"
+            ),
         ),
         true => (0.9, sentence),
         false => (
             0.6,
-            format!("{sentence}; but packets or records were lost, and requests with them"),
+            format!("{sentence}; but packets or records were lost, and some requests with them"),
         ),
     };
     Some(

@@ -152,7 +152,7 @@ impl ContendedQueue {
         let waited = units::format_time(self.waited_ns / 1e9);
         log.evidence(
             format!(
-                "{packets} of them waited {waited} in all before {}",
+                "{packets} of them waited {waited} in total before {}",
                 self.port
             ),
             &self.rows,
@@ -231,10 +231,10 @@ impl QueuedBytesAhead {
             return None;
         }
         let share = to_f64(others) / to_f64(all);
-        let text = format!("of the {size} that were queued before them there ");
+        let text = format!("of the {size} queued ahead of them there, ");
         if share < 0.5 {
             return Some(format!(
-                "{text}{} were of their own connection",
+                "{text}{} belonged to their own connection",
                 percent(1.0 - share)
             ));
         }
@@ -243,17 +243,17 @@ impl QueuedBytesAhead {
         let is_one = to_f64(*bytes) >= NEARLY_ALL * to_f64(others);
         let words = match (is_one, name) {
             (true, Some(name)) => format!(
-                "{} were of another connection: {name}",
+                "{} belonged to another connection: {name}",
                 percent(to_f64(*bytes) / to_f64(all))
             ),
             (true, None) => format!(
-                "{} were of another connection",
+                "{} belonged to another connection",
                 percent(to_f64(*bytes) / to_f64(all))
             ),
             (false, name) => {
-                let most = name.map_or_else(String::new, |name| format!(", most of {name}"));
+                let most = name.map_or_else(String::new, |name| format!(", mostly {name}"));
                 format!(
-                    "{} were of {} other connections{most}",
+                    "{} belonged to {} other connections{most}",
                     percent(share),
                     self.others.len()
                 )
@@ -306,7 +306,7 @@ impl Drops {
             let how = if reason == "lost on the link" {
                 "lost".into()
             } else {
-                format!("spoilt ({reason})")
+                format!("damaged ({reason})")
             };
             return format!("{count} were {how} on the link {place}");
         }
@@ -415,7 +415,7 @@ impl Slowest {
     /// `the slowest link of their path, a>b (10 Mbit/s), was 97 % full while they crossed it`.
     pub(crate) fn words(&self) -> String {
         let whose = if self.others >= 0.05 {
-            format!(", {} of that with what is not theirs", percent(self.others))
+            format!(", {} of that with other traffic", percent(self.others))
         } else {
             String::new()
         };

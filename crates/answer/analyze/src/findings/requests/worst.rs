@@ -107,12 +107,12 @@ impl Worst<'_> {
     /// What limits them then.
     fn remaining_limit_in_words(&self) -> String {
         match self.cost.remaining_limit() {
-            Some(RemainingLimit::Link(link)) => format!("then {link} limits"),
+            Some(RemainingLimit::Link(link)) => format!("the limit is then {link}"),
             Some(RemainingLimit::Windows) => {
-                "then distance limits, and the first windows of connections".to_owned()
+                "the limits are then distance and the initial windows of connections".to_owned()
             }
             Some(RemainingLimit::Unknown) => {
-                "at best: the capacity of the path is not known".to_owned()
+                "at best: the capacity of the path is unknown".to_owned()
             }
             None => String::new(),
         }
@@ -131,14 +131,14 @@ impl Worst<'_> {
         let elsewhere = self.costs.of_cause(self.cause) - self.cost.ns;
         let more = match elsewhere > self.cost.ns / 20 {
             true => format!(
-                "; the same elsewhere, {} in all",
+                "; the same elsewhere, {} in total",
                 format_ns(elsewhere as f64)
             ),
             false => String::new(),
         };
         let background = match self.costs.background {
             0 => String::new(),
-            count => format!("; {count} of programs beside do not count"),
+            count => format!("; {count} of other programs are not counted"),
         };
         format!(
             "{} of {} requests, {} each{more}{background}",

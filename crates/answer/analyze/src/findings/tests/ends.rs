@@ -11,7 +11,7 @@ fn a_processor_limits_at_85_percent() {
     assert_eq!(computes(0.96).kinds(), ["cpu_limit"]);
     assert_eq!(computes(0.6).kinds(), NOTHING);
     let sentence = |given: Given| given.found().remove(0).sentence;
-    let one = "the responder on b is at the limit of its core: it computes 96";
+    let one = "the responder on b is at the limit of its core: it is on the CPU 96";
     assert!(
         sentence(computes(0.96)).starts_with(one),
         "{}",
@@ -22,7 +22,8 @@ fn a_processor_limits_at_85_percent() {
         given.part().replicas = 4;
         given.records[0].replicas = 4;
     });
-    let many = "the 4 responders on b are at the limit of their cores: on average one computes 96";
+    let many =
+        "the 4 responders on b are at the limit of their cores: on average, each is on the CPU 96";
     let four = sentence(four);
     assert!(four.starts_with(many), "{four}");
     // Or that of the threads that drive them.
@@ -33,7 +34,7 @@ fn a_processor_limits_at_85_percent() {
             given.records[0].responder.settings = [("threads".into(), "2".into())].into();
         })
     };
-    let two = "each of the 2 threads of the 64 responders on b is at the limit of its core: it computes 96";
+    let two = "each of the 2 threads of the 64 responders on b is at the limit of its core: it is on the CPU 96";
     assert!(
         sentence(shared(2.0 * 0.96)).starts_with(two),
         "{}",
@@ -344,7 +345,7 @@ fn within_one_machine_only_processors_limit() {
     // Over a short link it is not known what else was in the way.
     let apart = within((0.37, 0.33), 0.05).with(|given| given.part().to = Some("b".into()));
     assert!(
-        apart.found()[0].sentence.contains("is not explained"),
+        apart.found()[0].sentence.contains("is unexplained"),
         "{}",
         apart.found()[0].sentence
     );

@@ -73,7 +73,7 @@ fn a_full_socket_of_the_receiver_is_named() {
     assert!((one.share - 11.0 / 400.0).abs() < 1e-9 && one.confidence >= 0.9);
     assert!(
         one.sentence.starts_with(
-            "the receive buffer of 103 kB of the socket on b loses data for good: 11 of 400 units (2.8 %)"
+            "the receive buffer of 103 kB of the socket on b loses data permanently: 11 of 400 units (2.8 %)"
         ),
         "{}",
         one.sentence
@@ -126,7 +126,7 @@ fn lost_calls_cost_the_time_until_they_are_given_up() {
     assert!(
         loss.evidence[0]
             .what
-            .contains("46 calls were given up, each after 1.00 s, of 89.5 s"),
+            .contains("46 calls were given up after 1.00 s each; all calls together took 89.5 s"),
         "{loss:?}"
     );
     // Of three that were lost one would not be noticed.

@@ -127,7 +127,9 @@ fn a_capture_shows_who_was_waited_for() {
         Some("capture"),
     )));
     assert!(
-        found[0].sentence.ends_with("a loss was waited out"),
+        found[0]
+            .sentence
+            .ends_with("waiting for a retransmission after a loss"),
         "{found:?}"
     );
     assert_eq!(
@@ -168,7 +170,7 @@ fn a_segment_that_was_sent_again_takes_a_round_trip_of_the_time() {
     assert!((share - 0.1).abs() < 1e-9, "200 ms of 2 s, not {share}");
     assert!(
         sentence.starts_with("1 segment between")
-            && sentence.contains(" was sent again, beside 12.0 kB"),
+            && sentence.contains(" was retransmitted, in addition to 12.0 kB"),
         "{sentence}"
     );
     let (share, sentence) = said(4, 200);
@@ -195,15 +197,13 @@ fn what_was_looked_for_is_said_once_nothing_was_measured() {
         (
             observed(connection(0, 0, 0, ""), Some("text")),
             RunOrigin::Import,
-            "windows without room",
+            "full receive windows",
         ),
     ] {
         assert_eq!(origin(&input(&given)), Some(expected));
         let said = scope(&input(&given)).unwrap();
         assert!(
-            said.starts_with("Looked for: ")
-                && said.contains(words)
-                && said.contains(" was not, as "),
+            said.starts_with("Looked for: ") && said.contains(words) && said.contains("; not for "),
             "{said}"
         );
     }
@@ -275,7 +275,7 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         lost[0],
         (
             "observed_loss",
-            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window that this left was full for 20 % of the connection".to_owned()
+            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window, reduced by these losses, was full for 20 % of the connection".to_owned()
         )
     );
     assert_eq!(
@@ -298,5 +298,5 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         )
     );
     let words = scope(&input(&observed(logged(0, 0, 0), Some("qlog")))).unwrap();
-    assert!(words.contains("packets of QUIC that were lost"), "{words}");
+    assert!(words.contains("lost QUIC packets"), "{words}");
 }

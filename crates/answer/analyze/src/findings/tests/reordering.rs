@@ -26,7 +26,7 @@ fn what_was_sent_again_and_not_lost_is_reordering_with_its_number() {
     assert_eq!(found[0].kind, "reordering", "{found:?}");
     let sentence = &found[0].sentence;
     assert!(
-        sentence.starts_with("packets overtake one another on the link s>b, and of 300 that were sent again 300 had not been lost"),
+        sentence.starts_with("packets overtake one another on the link s>b: of 300 retransmitted packets, 300 had not been lost"),
         "{sentence}"
     );
     assert!(

@@ -127,12 +127,12 @@ fn a_window_that_is_removed_leaves_the_link() {
     // Of a fast link what remains are the windows: 10, 20, 40, 80, 160, 320 segments, then the rest.
     let (ms, words) = windowed(Some(100_000), true).without("request_window");
     assert!((ms - (42.0 + 6.0 * 20.0)).abs() < 2.0, "{ms}");
-    assert!(words.contains("first windows"), "{words}");
+    assert!(words.contains("initial windows"), "{words}");
     // Where no link is known, none is invented.
     let (ms, words) = windowed(None, false).without("request_window");
     assert!((ms - 22.0).abs() < 2.0, "{ms}");
     assert!(
-        words.ends_with("at best: the capacity of the path is not known"),
+        words.ends_with("at best: the capacity of the path is unknown"),
         "{words}"
     );
 }
@@ -150,7 +150,7 @@ fn windows_of_a_new_connection_are_slow_start() {
     let (ms, words) = download(None, true).without("request_slow_start");
     assert!((ms - 72.0).abs() < 2.0, "{ms}");
     assert!(
-        words.ends_with("the capacity of the path is not known"),
+        words.ends_with("the capacity of the path is unknown"),
         "{words}"
     );
     let found = download(None, true).found();

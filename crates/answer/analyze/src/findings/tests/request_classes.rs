@@ -85,7 +85,7 @@ fn what_runs_beside_the_traced_program_ranks_behind_it() {
     assert!(
         all[0].evidence[0]
             .what
-            .ends_with("10 of programs beside do not count"),
+            .ends_with("10 of other programs are not counted"),
         "{all:?}"
     );
     assert!(all.iter().all(|one| one.kind != "request_rate"), "{all:?}");

@@ -140,7 +140,7 @@ fn a_queue_that_another_connection_fills_is_named_with_it() {
     let mut traced = behind(&["9"]);
     let sentence = traced.sentence("request_queue");
     let before = "messages client > server wait 7.88 ms in queues: ";
-    let after = " of the time, before x>client: of the 10.0 kB that were queued before them there 100 % were of another connection";
+    let after = " of the time, before x>client: of the 10.0 kB queued ahead of them there, 100 % belonged to another connection";
     assert!(
         sentence.starts_with(before) && sentence.ends_with(after),
         "{sentence}"
@@ -150,7 +150,7 @@ fn a_queue_that_another_connection_fills_is_named_with_it() {
     assert!(
         found
             .sentence
-            .ends_with("of another connection: 10.0.0.3:5001 > 10.0.0.1:40000"),
+            .ends_with("to another connection: 10.0.0.3:5001 > 10.0.0.1:40000"),
         "{}",
         found.sentence
     );
@@ -170,12 +170,12 @@ fn several_connections_are_counted_and_the_own_one_is_none_of_them() {
     traced.event(0, "x", "NET_FLOW", "12; 10.0.0.3:6; 10.0.0.1:7; 5");
     let sentence = traced.sentence("request_queue");
     assert!(
-        sentence.contains("100 % were of 3 other connections"),
+        sentence.contains("100 % belonged to 3 other connections"),
         "{sentence}"
     );
     let sentence = behind(&["3"]).sentence("request_queue");
     assert!(
-        sentence.ends_with("100 % were of their own connection"),
+        sentence.ends_with("100 % belonged to their own connection"),
         "{sentence}"
     );
 }
@@ -240,7 +240,7 @@ fn lost_packets_are_named_with_their_place_and_reason() {
     };
     let sentence = lost("lost on the link", false);
     assert!(
-        sentence.contains("10 were sent again")
+        sentence.contains("10 were retransmitted")
             && sentence.ends_with("; they were lost on the link x>client"),
         "{sentence}"
     );
@@ -250,7 +250,7 @@ fn lost_packets_are_named_with_their_place_and_reason() {
         "{sentence}"
     );
     let sentence = lost("queue full", true);
-    let whose = "of the 9000 B that were queued before them there 100 % were of another connection: 10.0.0.3:5001 > 10.0.0.1:40000";
+    let whose = "of the 9000 B queued ahead of them there, 100 % belonged to another connection: 10.0.0.3:5001 > 10.0.0.1:40000";
     assert!(
         sentence.ends_with(&format!("queue full; {whose}")),
         "{sentence}"
@@ -288,7 +288,7 @@ fn long_messages_are_told_the_slowest_link_and_how_full_it_was() {
         long("100000000", false).ends_with(&format!("{slowest} 80 % full while they crossed it"))
     );
     let sentence = long("100000000", true);
-    let whose = "100 % full while they crossed it, 20 % of that with what is not theirs";
+    let whose = "100 % full while they crossed it, 20 % of that with other traffic";
     assert!(
         sentence.ends_with(&format!("{slowest} {whose}")),
         "{sentence}"

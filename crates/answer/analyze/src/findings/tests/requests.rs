@@ -377,7 +377,7 @@ fn requests_that_are_given_up_are_waits() {
 #[test]
 fn an_answer_that_is_cut_off_is_not_given_up() {
     let cut = Planted {
-        unknown: Some("the connection ended within it"),
+        unknown: Some("the connection ended in the middle of it"),
         gave_up: true,
         bytes: (100, 5_000_000),
         ..Planted::of(9000, &[("there", 1), ("sending", 5000), ("back", 1)])
@@ -527,7 +527,7 @@ fn errors_of_databases_and_caches_are_failures() {
         (
             "MySQL",
             "ERROR 1213 (40001)",
-            "another transaction was first (3)",
+            "another transaction came first (3)",
         ),
         ("RESP", "WRONGTYPE", "another kind of value (3)"),
     ] {

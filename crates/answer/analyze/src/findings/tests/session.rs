@@ -284,7 +284,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
         (kind, sentence.as_str()),
         (
             "cpu_limit",
-            "the processor of between limits: it works 90 % of the time"
+            "the limit is the processor of between, busy 90 % of the time"
         )
     );
     let mut bits = drawn(None, 7);
@@ -348,7 +348,9 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
     let (kind, sentence) = first(&waits);
     assert!(
         kind == "cpu_limit"
-            && sentence.starts_with("the processor of me works 60 % of the time, more"),
+            && sentence.starts_with(
+                "the busiest resource is the processor of me, in use 60 % of the time"
+            ),
         "{sentence}"
     );
     // Work that takes a part is reported, and what is left is the way.
@@ -383,17 +385,14 @@ fn what_is_held_for_later_requests_is_no_work_and_a_line_that_is_waited_for_is_n
     let (kind, sentence) = first(&together(12));
     assert_eq!(kind, "network_limited", "{sentence}");
     assert!(
-        sentence.starts_with("what is between me and host limits"),
+        sentence.starts_with("the path between me and host is the limit"),
         "{sentence}"
     );
     // A line that keeps up: nothing works all the time, and something is waited for all the same.
     let found = of_events(&together(1));
     let (kind, sentence, sure) = (found[0].kind, &found[0].sentence, found[0].confidence);
     assert_eq!((kind, sure), ("healthy", 0.5), "{sentence}");
-    assert!(
-        sentence.starts_with("what limits is not seen"),
-        "{sentence}"
-    );
+    assert!(sentence.starts_with("the limit is unknown"), "{sentence}");
 }
 
 #[test]
@@ -442,7 +441,7 @@ fn what_is_lost_for_good_is_counted_and_its_port_named() {
         assert_eq!(found, kind, "{sentence}");
         assert!(sentence.contains(words), "{sentence}");
         assert!(
-            sentence.contains("342 of 400 units never came, and nothing of them was sent again"),
+            sentence.contains("342 of 400 units never arrived, and none of them was retransmitted"),
             "{sentence}"
         );
     }

@@ -140,7 +140,7 @@ fn of_events_on_no_line_only_those_are_kept_that_something_shows() {
             "CPU_USE"
         ]
     );
-    let again = json!("sent again");
+    let again = json!("retransmitted");
     assert_eq!(
         head["fates"].as_array().unwrap()[5..],
         [

@@ -185,7 +185,7 @@ impl<'b> Method<'b> {
             CONNECTION_CLOSE | CHANNEL_CLOSE => {
                 RedactedName::number("ERROR ", arguments.number(2).unwrap_or(0) as u64)
             }
-            NACK | REJECT => RedactedName::fixed("ERROR not taken"),
+            NACK | REJECT => RedactedName::fixed("ERROR rejected"),
             GET_EMPTY => RedactedName::fixed("empty"),
             _ => RedactedName::fixed("OK"),
         }

@@ -134,7 +134,7 @@ fn methods_are_answered_on_their_channels_and_confirmations_by_their_number() {
             "7 request is basic.publish orders",
             "5 response is OK",
             "6 response is OK",
-            "7 response is ERROR not taken",
+            "7 response is ERROR rejected",
             "8 request is queue.declare x",
             "9 request is channel.close-ok",
             "8 response is ERROR 404",

@@ -388,9 +388,9 @@ fn resets_and_ends_say_what_is_missing() {
     assert_eq!(
         voids,
         [
-            "0 void: its stream was reset within its request",
+            "0 void: its stream was reset in the middle of its request",
             "1 void: its stream was reset before its response",
-            "2 void: its stream was reset within its response",
+            "2 void: its stream was reset in the middle of its response",
             "3 void: the connection ended before its response",
             "4 void: the connection ended before its response",
         ]
@@ -622,7 +622,7 @@ fn what_is_not_http2_is_void() {
     assert_eq!(
         voids,
         [
-            "0 void: its data came before its head",
+            "0 void: its data arrived before its header",
             "1 void: its connection's frames are not HTTP/2"
         ]
     );
@@ -674,7 +674,7 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
         })
         .map(|l| &l[..])
         .collect();
-    let void = "void: more than 4,096 requests wait on its connection";
+    let void = "void: more than 4,096 requests are waiting on its connection";
     let [alone, body, pushed] = [most, most + 1, most + 2];
     let begins = said
         .iter()

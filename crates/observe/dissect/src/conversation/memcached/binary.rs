@@ -138,7 +138,7 @@ pub(super) fn status(held: &[u8]) -> RedactedName {
         Some(1) => RedactedName::fixed("NOT_FOUND"),
         Some(2) => RedactedName::fixed("EXISTS"),
         Some(5) => RedactedName::fixed("NOT_STORED"),
-        Some(0x21) => RedactedName::fixed("go on"),
+        Some(0x21) => RedactedName::fixed("continue"),
         Some(number) => RedactedName::number("ERROR ", number as u64),
         None => RedactedName::fixed("text"),
     }

@@ -62,7 +62,7 @@ fn pipelined_commands_are_answered_in_their_order_and_errors_are_named() {
             "1 response is number",
             "3 response is no value",
             "4 response is ERROR",
-            "5 response is ERROR of the server",
+            "5 response is ERROR (server)",
             "6 response is 2 values",
         ]
     );

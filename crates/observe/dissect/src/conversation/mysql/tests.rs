@@ -555,7 +555,7 @@ fn what_is_secured_or_compressed_goes_by_turns() {
     );
     let mut mysql = Mysql::default();
     run_script(&mut mysql, script);
-    assert_eq!(mysql.protocol(), "MySQL in TLS, by turns");
+    assert_eq!(mysql.protocol(), "MySQL over TLS, alternating");
     let script: DialogueScript<'_> = &[
         ('<', &greeting(OLD | 32)),
         ('>', &login(OLD | 32)),
@@ -573,7 +573,7 @@ fn what_is_secured_or_compressed_goes_by_turns() {
     );
     assert_eq!(
         (mysql.protocol(), mysql.is_exact()),
-        ("MySQL, compressed, by turns", false)
+        ("MySQL, compressed, alternating", false)
     );
 }
 

@@ -255,7 +255,7 @@ fn a_difference_has_growth_shares_and_flags() {
     assert_eq!(value["share"]["busiest_core"], 1.0);
     assert_eq!(
         value["absent"]["processor/context_switches"],
-        "the counter went back"
+        "the counter went backwards"
     );
     let flags: Vec<&str> = value["flags"]
         .as_array()

@@ -27,12 +27,12 @@ const BEGINS: Duration = Duration::from_secs(5);
 #[must_use]
 pub fn become_program(command: &[OsString]) -> io::Error {
     let Some((name, arguments)) = command.split_first() else {
-        return io::Error::other("it has no name");
+        return io::Error::other("the command is empty");
     };
     let until = Instant::now() + BEGINS;
     while !is_traced() {
         if Instant::now() > until {
-            return io::Error::other("nobody traces it");
+            return io::Error::other("no tracer attached to it");
         }
         std::thread::sleep(Duration::from_micros(200));
     }

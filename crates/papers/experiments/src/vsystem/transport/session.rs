@@ -52,7 +52,7 @@ pub(super) fn run_across(
     let seconds = record.elapsed_ns as f64 / 1e9;
     let bytes = record.data_bytes() as f64;
     let noted = |note: &String| {
-        note.rsplit_once("no free buffer of the receiver: ")?
+        note.rsplit_once("the receiver had no free buffer: ")?
             .1
             .parse::<f64>()
             .ok()

@@ -16,12 +16,12 @@ pub(super) fn write_failure(error: &io::Error) -> Error {
 /// What an error of message passing means for the run.
 pub(super) fn from_transfer(error: ikp::IkpTransferError) -> Error {
     match error {
-        ikp::IkpTransferError::Nobody | ikp::IkpTransferError::Gone => connection_vanished("while a message was on its way"),
+        ikp::IkpTransferError::Nobody | ikp::IkpTransferError::Gone => connection_vanished("while a message was in flight"),
         ikp::IkpTransferError::Interrupted => Error::interrupted(),
         ikp::IkpTransferError::Packet { .. } => Error::input(error.to_string()),
         ikp::IkpTransferError::Io(what, error) => error::io_error(what, &error),
         ikp::IkpTransferError::Silent(patience) => Error::measurement(format!("nothing arrived from the peer for {patience}"))
-            .hint("its procedure was busy elsewhere for so long (raise the option `patience`), or the path is gone"),
+            .hint("its procedure was busy elsewhere for that long (raise the option `patience`), or the path is down"),
         error => Error::measurement(error.to_string()),
     }
 }

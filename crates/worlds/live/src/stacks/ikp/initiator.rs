@@ -112,7 +112,7 @@ impl LiveConnection for Initiator {
                 .arrived(response)
                 .map(|()| true)
                 .map_err(|error| write_failure(&error)),
-            IkpReplyContent::Over => Err(connection_vanished("before the response came")),
+            IkpReplyContent::Over => Err(connection_vanished("before the response arrived")),
         }
     }
 
@@ -171,7 +171,7 @@ impl LiveConnection for Initiator {
 
     fn notes(&self) -> Vec<String> {
         let violations = self.client.counters().violations;
-        let note = || format!("{violations} packets went beyond what was granted and were dropped");
+        let note = || format!("{violations} packets exceeded the granted segment and were dropped");
         (violations > 0).then(note).into_iter().collect()
     }
 }

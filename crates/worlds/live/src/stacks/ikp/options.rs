@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) fn parse_options(parameters: &LiveConnectParameters) -> Result<IkpTransferOptions> {
     let machine = stack::options(&parameters.stack, 0).map_err(|what| {
         Error::input(what)
-            .hint("leave the option out, or see `stackline stacks` for what the stack can do")
+            .hint("omit the option, or see `stackline stacks` for what the stack supports")
     })?;
     let spins = Receive::of(&parameters.stack) == Receive::Spin;
     Ok(IkpTransferOptions {

@@ -171,7 +171,9 @@ impl Responder {
             let taken = self.with(message.ticket, |mut request| {
                 if request.readable() != bytes {
                     let _ = request.later();
-                    return Err(Error::measurement("the peer's data unit has another size"));
+                    return Err(Error::measurement(
+                        "the peer's data unit has a different size",
+                    ));
                 }
                 let moved = request.move_from(from, room).map_err(from_transfer);
                 let _ = request.later();
@@ -220,7 +222,7 @@ impl LiveConnection for Responder {
             let message = self.next(buffers)?;
             if message.verb != Verb::Get {
                 self.unexpected(message, "Get", buffers)?;
-                return Err(connection_vanished("while data was on its way"));
+                return Err(connection_vanished("while data was in flight"));
             }
             self.answer(message, bytes, IkpReplyContent::Done, buffers)?;
         }
@@ -263,7 +265,7 @@ impl LiveConnection for Responder {
 
     fn reply(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let Some(message) = self.call.take() else {
-            return Err(Error::measurement("no call awaits a response"));
+            return Err(Error::measurement("no call is waiting for a response"));
         };
         self.answer(message, bytes, IkpReplyContent::Done, buffers)
     }

@@ -132,8 +132,8 @@ impl LiveUdpConversation {
                 ControlStep::Answered => return Ok(()),
                 ControlStep::GivenUp => {
                     buffers.flags.interrupted()?;
-                    return Err(Fault::measurement("the peer no longer answers")
-                        .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
+                    return Err(Fault::measurement("the peer has stopped answering")
+                        .hint("it exited, the network lost every control datagram for seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits it)"));
                 }
             }
             self.await_control(buffers)?;
@@ -304,7 +304,7 @@ impl LiveUdpConversation {
                     "batches of {} datagrams of {bytes} B do not fit",
                     batch.slots()
                 ))
-                .hint("a smaller `batch`"));
+                .hint("use a smaller `batch`"));
             }
             for index in 0..n {
                 Self::stamp(
@@ -375,9 +375,9 @@ impl LiveUdpConversation {
     /// The interface does not segment (or not this size): the same units go out with `sendmmsg`.
     fn fall_back(&mut self, error: &io::Error) {
         self.wire.gso = false;
-        self.wire
-            .notes
-            .push(format!("gso refused ({error}): sendmmsg instead"));
+        self.wire.notes.push(format!(
+            "gso was refused ({error}): sendmmsg is used instead"
+        ));
         self.outgoing = Some(DatagramBatch::new(SEGMENTS, LARGEST_DATAGRAM));
     }
 
@@ -462,11 +462,11 @@ fn went_wrong(
             std::thread::yield_now();
             flags.interrupted()
         }
-        Some(libc::ECONNREFUSED) => Err(connection_vanished("while data was on its way")),
+        Some(libc::ECONNREFUSED) => Err(connection_vanished("while data was in flight")),
         Some(libc::EMSGSIZE) => Err(Fault::input(format!(
             "a datagram of {bytes} B is too long for this path"
         ))
-        .hint("udp carries at most 65507 B, less where fragmentation is forbidden")),
+        .hint("udp carries at most 65507 B, or less where fragmentation is forbidden")),
         _ => Err(fault::io_error("send", error)),
     }
 }
@@ -672,7 +672,7 @@ impl LiveConnection for LiveUdpConversation {
         // One that is shorter may have followed those that went together.
         if self.singly && !self.together {
             notes.push(
-                "data units of varying size or paced went one a call: gso and batch served none of them".to_string(),
+                "data units that are paced or vary in size were sent one per call: gso and batch did not apply to them".to_string(),
             );
         }
         notes

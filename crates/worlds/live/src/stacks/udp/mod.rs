@@ -45,42 +45,42 @@ const TABLE: StackTable = StackTable {
             "batch",
             OptionKind::Number(1, 1024),
             "1: send and recv",
-            "datagrams a call: sendmmsg and recvmmsg",
+            "datagrams per call: sendmmsg and recvmmsg",
         ),
         OptionTable::new(
             "gso",
             OptionKind::Flag,
             "off",
-            "UDP_SEGMENT and UDP_GRO: the kernel cuts and joins; falls back to sendmmsg, and says so, where it cannot",
+            "UDP_SEGMENT and UDP_GRO: the kernel segments and coalesces datagrams; where it cannot, sendmmsg is used and this is reported",
         ),
         OptionTable::new(
             "receive",
             OptionKind::Word(&["block", "spin"]),
             "block",
-            "block: sleep until data comes; spin: ask again and again",
+            "block: sleep until data arrives; spin: poll continuously",
         ),
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
-            "the host's",
+            "the host's default",
             "SO_SNDBUF in bytes (the kernel doubles it)",
         ),
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
-            "the host's; with gso 4 MiB",
+            "the host's default; with gso 4 MiB",
             "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
         ),
         OptionTable::new(
             "timeout",
             OptionKind::Time,
             "1 s",
-            "a call without an answer after this time counts as lost",
+            "a call not answered within this time counts as lost",
         ),
         OptionTable::new(
             "port",
             OptionKind::PORT,
-            "any free one",
+            "any free port",
             "first port of the responders; each replica takes the next",
         ),
     ],
@@ -90,10 +90,10 @@ ConnectRequest -> socket, connect, control HELLO until answered
 AwaitConnectIndication -> recv of a HELLO with the token, connect to its sender, answer
 DataRequest -> send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT
 AwaitDataIndication -> recv; batch: recvmmsg; gso: recvmsg with UDP_GRO
-RPCCall -> send, recv; an answer to an earlier call is dropped, none within `timeout` is a loss
+RPCCall -> send, recv; an answer to an earlier call is dropped; no answer within `timeout` counts as a loss
 RPCAwaitCallInd -> recv
 RPCReturn -> send, with the number of the request
-StartBulkGet, StartBulkPut -> control START until answered (or until data comes)
+StartBulkGet, StartBulkPut -> control START until answered (or until data arrives)
 AwaitStartBulkGet, AwaitStartBulkPut -> recv of START, answer
 StopBulkGet, AwaitStopBulkPut -> recv of END with the number of units sent, answer
 AwaitStopBulkGet, StopBulkPut -> control END until answered
@@ -169,10 +169,10 @@ impl LiveUdpSocket {
         let gso = asked && set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         let gro = asked && set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
         if asked && !gso {
-            notes.push("gso refused: sendmmsg instead".to_string());
+            notes.push("gso was refused: sendmmsg is used instead".to_string());
         }
         if asked && !gro {
-            notes.push("gro refused: recvmmsg instead".to_string());
+            notes.push("gro was refused: recvmmsg is used instead".to_string());
         }
         let written = stack.number("batch").unwrap_or(1) as usize;
         let batch = match (asked, gso && gro) {
@@ -207,7 +207,7 @@ impl LiveUdpSocket {
 fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
     if let Some(bytes) = stack.number("send_buffer") {
         socket.set_send_buffer_size(bytes as usize).map_err(|e| {
-            Fault::environment(format!("the option send_buffer of udp is refused: {e}"))
+            Fault::environment(format!("the option send_buffer of udp was refused: {e}"))
         })?;
     }
     if let Some(bytes) = stack
@@ -225,7 +225,7 @@ fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
         .is_err()
         {
             socket.set_recv_buffer_size(bytes as usize).map_err(|e| {
-                Fault::environment(format!("the option receive_buffer of udp is refused: {e}"))
+                Fault::environment(format!("the option receive_buffer of udp was refused: {e}"))
             })?;
         }
     }

@@ -318,7 +318,7 @@ impl SimBlastEnd {
         let patience = machine.connection.options().patience;
         Some(match why {
             Broken::Silent => Error::measurement(format!("the peer has been silent for {patience}"))
-                .hint("it ended, or the network loses everything; the option `patience` says how long is waited"),
+                .hint("it ended, or the network loses everything; the option `patience` sets how long to wait"),
             Broken::Refused(refusal) => Error::measurement(format!("the peer refuses the connection: {refusal:?}"))
                 .hint("both sides need the same stack with the same options"),
         })

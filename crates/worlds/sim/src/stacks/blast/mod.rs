@@ -114,10 +114,10 @@ impl SimBlastStack {
     fn new(route: &SimPairRoute, stack: &plan::Stack, seed: u64, seal: u32) -> Result<Self> {
         let headers = (BELOW + HEADER) as u64 + u64::from(seal);
         let packet = packet_wire::payload_room(route, headers);
-        let hint = "leave `packet` out for what the path carries, or give its links a larger `mtu`";
+        let hint = "omit `packet` to use the largest that the path carries, or give its links a larger `mtu`";
         if packet == 0 {
             let cause = format!(
-                "a path whose largest packet has {} B has no room behind {headers} B",
+                "a path whose largest packet has {} B leaves no room for data after {headers} B of headers",
                 route.mtu
             );
             return Err(Error::input(cause).hint(hint));

@@ -87,7 +87,7 @@ impl Transfers {
             .await?
         {
             true => Ok(()),
-            false => Err(self.lost("while data was on its way")),
+            false => Err(self.lost("while data was in flight")),
         }
     }
 
@@ -99,7 +99,7 @@ impl Transfers {
         };
         match self.context.until(what, step).await? {
             Got::Bytes(n) => Ok(n as u64),
-            Got::Broken => Err(self.lost("while data was on its way")),
+            Got::Broken => Err(self.lost("while data was in flight")),
             Got::Nothing | Got::End => Ok(0),
         }
     }
@@ -163,7 +163,7 @@ impl EndpointService for Transfers {
                     .trace(|line, at| line.all_left(at, &units, bytes));
                 Ok(times - left)
             }
-            false => Err(self.lost("while data was on its way")),
+            false => Err(self.lost("while data was in flight")),
         }
     }
 
@@ -178,7 +178,7 @@ impl EndpointService for Transfers {
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {
-            Err(connection_vanished("before the response came"))
+            Err(connection_vanished("before the response arrived"))
         }
     }
 

@@ -175,7 +175,7 @@ impl SimIkpConnection {
         let bytes = u32::try_from(moved).unwrap_or(u32::MAX);
         if bytes > come.message.grants.writable {
             return Err(Error::measurement(
-                "the peer has room for a data unit of another size",
+                "the peer expects a data unit of a different size",
             ));
         }
         let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
@@ -198,14 +198,16 @@ impl SimIkpConnection {
             .await?
         {
             true => Ok(()),
-            false => Err(connection_vanished("while data was on its way")),
+            false => Err(connection_vanished("while data was in flight")),
         }
     }
 
     /// Takes the data unit that comes with a message.
     async fn take(&self, come: &Come, bytes: u64) -> Result<()> {
         if u64::from(come.message.grants.readable) != bytes {
-            return Err(Error::measurement("the peer's data unit has another size"));
+            return Err(Error::measurement(
+                "the peer's data unit has a different size",
+            ));
         }
         self.end
             .begin_take(&come.message, bytes as u32, self.executor())
@@ -242,16 +244,16 @@ impl EndpointService for SimIkpConnection {
             if self.asks() {
                 self.context
                     .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
-                self.ask(Verb::Put, bytes, 0, "its data to be taken")
+                self.ask(Verb::Put, bytes, 0, "the peer to take its data")
                     .await?;
                 self.context
                     .trace(|line, at| line.left(at, SimDepartureKind::Unit, bytes));
                 continue;
             }
-            let come = self.next("data to be asked for").await?;
+            let come = self.next("a request for data").await?;
             if come.verb != Verb::Get {
                 self.unexpected(come, "Get").await?;
-                return Err(connection_vanished("while data was on its way"));
+                return Err(connection_vanished("while data was in flight"));
             }
             self.context
                 .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
@@ -303,7 +305,7 @@ impl EndpointService for SimIkpConnection {
                     .trace(|line, at| line.comes(at, Coming::Response, response, None));
                 Ok(true)
             }
-            IkpReplyContent::Over => Err(connection_vanished("before the response came")),
+            IkpReplyContent::Over => Err(connection_vanished("before the response arrived")),
         }
     }
 
@@ -325,7 +327,7 @@ impl EndpointService for SimIkpConnection {
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
         let Some(come) = self.call.take() else {
-            return Err(Error::measurement("no call awaits a response"));
+            return Err(Error::measurement("no call is waiting for a response"));
         };
         self.context
             .trace(|line, at| line.leaves(at, SimDepartureKind::Reply, bytes));
@@ -357,7 +359,7 @@ impl EndpointService for SimIkpConnection {
     async fn end_stream(&mut self) -> Result<()> {
         if self.asks() {
             return self
-                .ask(Verb::End, 0, 0, "its end to be heard")
+                .ask(Verb::End, 0, 0, "its end to be acknowledged")
                 .await
                 .map(drop);
         }
@@ -439,10 +441,10 @@ impl EndpointService for SimIkpConnection {
 fn mistake(mistake: IkpReplyError) -> Error {
     match mistake {
         IkpReplyError::Gone | IkpReplyError::Failed | IkpReplyError::Busy => {
-            connection_vanished("while a message was on its way")
+            connection_vanished("while a message was in flight")
         }
         IkpReplyError::Outside(_) | IkpReplyError::Long(_) => {
-            Error::measurement("the peer's data unit has another size")
+            Error::measurement("the peer's data unit has a different size")
         }
     }
 }

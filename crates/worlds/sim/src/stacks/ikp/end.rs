@@ -254,7 +254,7 @@ impl SimIkpEnd {
             IkpClientState::Sending => None,
             IkpClientState::Failed(why) => Some(Err(self.failed(why, client))),
             IkpClientState::Idle => {
-                let none = || Error::measurement("the peer's reply makes no sense");
+                let none = || Error::measurement("the peer's reply is malformed");
                 Some(machine.answer.ok_or_else(none))
             }
         }
@@ -264,7 +264,7 @@ impl SimIkpEnd {
         match why {
             client::IkpFailure::Silent => {
                 Error::measurement(format!("the peer has been silent for {}", client.options().patience))
-                    .hint("it ended, or the network loses everything; the option `patience` says how long is waited")
+                    .hint("it ended, or the network loses everything; the option `patience` sets how long to wait")
             }
             client::IkpFailure::Refused(refusal) => {
                 Error::measurement(format!("the peer refuses the message: {refusal:?}"))

@@ -67,7 +67,7 @@ impl SimIkpStack {
     fn new(route: &SimPairRoute, stack: &plan::Stack, seed: u64) -> Result<Self> {
         let headers = (BELOW + HEADER) as u64 + u64::from(BESIDE);
         let packet = packet_wire::payload_room(route, headers);
-        let hint = "ask for a `packet` that the path carries, or give its links a larger `mtu`";
+        let hint = "use a `packet` size that the path carries, or give its links a larger `mtu`";
         let options =
             words::options(stack, packet.max(1)).map_err(|cause| Error::input(cause).hint(hint))?;
         Ok(Self {

@@ -245,26 +245,26 @@ impl StreamEnd for Rc<SimNcpEnd> {
     fn broken_by(&self) -> Option<&'static str> {
         self.machine.borrow().broken_by().map(|why| match why {
             ImpDeliveryFailure::DeadImp => {
-                "for two minutes the IMPs answered that the other side's IMP cannot be reached"
+                "for two minutes, the IMPs reported that the other side's IMP is unreachable"
             }
             ImpDeliveryFailure::DeadHost => {
-                "for two minutes the IMPs answered that the other side's host is dead"
+                "for two minutes, the IMPs reported that the other side's host is dead"
             }
-            ImpDeliveryFailure::HostSlow => "the other side's host did not take messages",
-            ImpDeliveryFailure::Incomplete => "the IMPs lost messages on the way",
+            ImpDeliveryFailure::HostSlow => "the other side's host did not accept messages",
+            ImpDeliveryFailure::Incomplete => "the IMPs lost messages in transit",
         })
     }
 
     fn unanswered_because(&self) -> Option<&'static str> {
         self.machine.borrow().last_failure().map(|why| match why {
             ImpDeliveryFailure::DeadImp => {
-                "the IMPs say that the other side's IMP cannot be reached"
+                "the IMPs report that the other side's IMP is unreachable"
             }
-            ImpDeliveryFailure::DeadHost => "the IMPs say that the other side's host is dead",
+            ImpDeliveryFailure::DeadHost => "the IMPs report that the other side's host is dead",
             ImpDeliveryFailure::HostSlow => {
-                "the IMPs say that the other side's host does not take messages"
+                "the IMPs report that the other side's host does not accept messages"
             }
-            ImpDeliveryFailure::Incomplete => "the IMPs lost messages on the way",
+            ImpDeliveryFailure::Incomplete => "the IMPs lost messages in transit",
         })
     }
 

@@ -30,18 +30,18 @@ const SEND_BUFFER: u64 = 16 << 10;
 
 const MAPPING: ServiceMapping = ServiceMapping(
     "\
-ConnectRequest -> a message each way that opens it and allocates, then 16 bytes of introduction
+ConnectRequest -> one message each way that opens and allocates, then 16 bytes of introduction
 AwaitConnectIndication -> the same, from the other side
-DataRequest -> the whole unit into the send buffer; messages as links are free and room is allocated
-AwaitDataIndication -> out of what came until the unit is there; what is read is allocated again
-RPCCall -> the request into the send buffer, the response out of what came
+DataRequest -> the whole unit into the send buffer; messages as free links and allocated space permit
+AwaitDataIndication -> from the received data until the unit is complete; what is read is allocated again
+RPCCall -> the request into the send buffer, the response from the received data
 RPCAwaitCallInd, RPCReturn -> the same, from the other side
 StartBulkGet, StartBulkPut -> 1 byte
 StopBulkGet, AwaitStopBulkGet -> none: the last unit has arrived
-StopBulkPut, AwaitStopBulkPut -> 1 byte that confirms the arrival
+StopBulkPut, AwaitStopBulkPut -> 1 byte that confirms arrival
 end of stream (time limit) -> CLS once everything is delivered
 DisconnectRequest -> CLS
-AwaitDisconnectIndication -> CLS from the peer, then the own",
+AwaitDisconnectIndication -> CLS from the peer, then its own",
 );
 
 static TABLE: StackTable = StackTable {
@@ -54,7 +54,7 @@ static TABLE: StackTable = StackTable {
             "links",
             OptionKind::Number(1, 64),
             "1",
-            "messages under way at once: a link has one until its RFNM; NETSPD used 4",
+            "messages in flight at once: a link carries one until its RFNM; NETSPD used 4",
         ),
         OptionTable::new(
             "allocate",
@@ -66,13 +66,13 @@ static TABLE: StackTable = StackTable {
             "send_buffer",
             OptionKind::BUFFER,
             "16 KiB",
-            "bytes a sender may have handed over that were not delivered",
+            "undelivered bytes that a sender may have handed over",
         ),
     ],
     mapping: MAPPING,
     unreported: (
         &["cwnd_segments", "rtt_var_s", "busy_s"],
-        "the protocol has no congestion window and times nothing",
+        "the protocol has no congestion window and does not measure round-trip times",
     ),
     facts: StackFacts {
         packets: PacketContent::Stream,

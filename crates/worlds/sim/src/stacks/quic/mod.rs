@@ -55,19 +55,19 @@ pub(super) const TABLE: StackTable = StackTable {
             "crypto",
             OptionKind::Word(&["ring", "null"]),
             "ring: TLS 1.3",
-            "null costs nothing and protects nothing, with packets of the same sizes",
+            "null costs nothing and protects nothing; packet sizes stay the same",
         ),
         OptionTable::new(
             "initial_window",
             OptionKind::Number(2400, 1 << 30),
             "12000 B",
-            "congestion window in bytes to begin with",
+            "initial congestion window in bytes",
         ),
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
             "10 MB",
-            "bytes a sender may have handed over that are not acknowledged",
+            "unacknowledged bytes that a sender may have handed over",
         ),
         OptionTable::new(
             "receive_buffer",
@@ -78,34 +78,33 @@ pub(super) const TABLE: StackTable = StackTable {
         OptionTable::new(
             "mtu",
             OptionKind::Number(quic_options::LEAST_MTU, quic_options::LARGEST_MTU),
-            "1200 B, then searched for up to 1452 B",
-            "UDP payload in bytes from the beginning, without a search",
+            "1200 B, then discovered up to 1452 B",
+            "fixed UDP payload in bytes, without discovery",
         ),
         OptionTable::new(
             "timeout",
             OptionKind::Time,
             "30 s",
-            "a connection that hears nothing for so long is given up, also an idle one; 0 s: never",
+            "give up a connection, even an idle one, that receives nothing for this long; 0 s: never",
         ),
     ],
     mapping: ServiceMapping(
 "\
-ConnectRequest -> handshake until it is done here, a stream, on it 16 bytes of introduction (in procedures without \
+ConnectRequest -> handshake until it completes here, then a stream with 16 bytes of introduction (in procedures without \
 data: on the first connection only)
 AwaitConnectIndication -> the same, from the other side: the stream is accepted
 DataRequest -> the whole unit into the stream's send buffer
-AwaitDataIndication -> out of the stream until the unit is there; what is ahead serves the next unit
-RPCCall -> the request into the stream, the response out of it
+AwaitDataIndication -> from the stream until the unit is complete; data read ahead serves the next unit
+RPCCall -> the request into the stream, the response from it
 RPCAwaitCallInd, RPCReturn -> the same, from the other side
 StartBulkGet, StartBulkPut -> 1 byte
 StopBulkGet -> none: the last unit has arrived
 AwaitStopBulkGet -> none: nothing is held back
-StopBulkPut -> 1 byte that confirms the arrival
+StopBulkPut -> 1 byte that confirms arrival
 AwaitStopBulkPut -> that byte
 end of stream (time limit) -> FIN of the stream
-DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are bytes nobody \
-has taken)
-AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then the own FIN",
+DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes)
+AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then its own FIN",
 ),
     least_mtu: |stack| {
         stack.number("mtu").unwrap_or(quic_options::LEAST_MTU) + quic_options::HEADERS
@@ -175,11 +174,12 @@ impl QuicPair {
         let needed = terms.mtu().map_or(quic_options::LEAST_MTU, u64::from) + quic_options::HEADERS;
         if route.mtu < needed {
             let cause = format!(
-                "QUIC's packets of {needed} B do not fit the path, whose largest packet has {} B",
+                "QUIC packets of {needed} B do not fit the path, whose largest packet has {} B",
                 route.mtu
             );
-            return Err(Error::input(cause)
-                .hint("they are never fragmented, and no smaller ones than 1228 B are allowed: `mtu` of the links"));
+            return Err(Error::input(cause).hint(
+                "they are never fragmented and need at least 1228 B: raise the `mtu` of the links",
+            ));
         }
         let ports = [
             EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1,
@@ -392,9 +392,8 @@ impl SimStreamPair for QuicPair {
             half.wire.far(),
             certificate::NAME,
         );
-        let made = made.map_err(|error| {
-            Error::measurement(format!("a connection cannot be asked for: {error}"))
-        })?;
+        let made = made
+            .map_err(|error| Error::measurement(format!("cannot request a connection: {error}")))?;
         let end = self.end(number, PairSide::Initiator, made);
         end.touch(executor);
         Ok(end)

@@ -239,7 +239,7 @@ impl NullQuicHandshake {
     }
 
     fn learn(&mut self, params: &[u8]) -> Result<(), TransportError> {
-        let unreadable = |_| violation("transport parameters that cannot be read");
+        let unreadable = |_| violation("unreadable transport parameters");
         self.peer = Some(TransportParameters::read(self.side, &mut &*params).map_err(unreadable)?);
         Ok(())
     }
@@ -300,7 +300,7 @@ impl Session for NullQuicHandshake {
                 (NullHandshakeStep::AwaitFinished, kind) if kind == FINISHED.kind => {
                     NullHandshakeStep::Done
                 }
-                _ => return Err(violation("a message at a wrong moment")),
+                _ => return Err(violation("a message at the wrong time")),
             };
         }
         Ok(false)

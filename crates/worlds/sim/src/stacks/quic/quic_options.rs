@@ -166,7 +166,8 @@ impl Terms {
 }
 
 fn no_tls(why: String) -> Error {
-    Error::environment(format!("TLS cannot be set up: {why}")).hint("crypto = null needs none")
+    Error::environment(format!("cannot set up TLS: {why}"))
+        .hint("use crypto = null, which needs no TLS")
 }
 
 /// So many bytes of a seed.

@@ -99,8 +99,8 @@ impl SimUdpConversation {
                 ControlStep::Wait => {}
                 ControlStep::Answered => return Ok(()),
                 ControlStep::GivenUp => {
-                    return Err(Error::measurement("the peer no longer answers")
-                        .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
+                    return Err(Error::measurement("the peer has stopped answering")
+                        .hint("it exited, the network lost every control datagram for seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits it)"));
                 }
             }
             let until = self

@@ -40,7 +40,7 @@ const TABLE: StackTable = StackTable {
             "timeout",
             OptionKind::Time,
             "1 s",
-            "a call without an answer after this time counts as lost",
+            "a call not answered within this time counts as lost",
         ),
     ],
     mapping: ServiceMapping(
@@ -49,10 +49,10 @@ ConnectRequest -> control HELLO until answered
 AwaitConnectIndication -> a HELLO with the token, answer
 DataRequest -> a datagram, in fragments where the path's MTU is smaller
 AwaitDataIndication -> a datagram
-RPCCall -> a datagram each way; an answer to an earlier call is dropped, none within `timeout` is a loss
+RPCCall -> a datagram each way; an answer to an earlier call is dropped; no answer within `timeout` counts as a loss
 RPCAwaitCallInd -> a datagram
 RPCReturn -> a datagram, with the number of the request
-StartBulkGet, StartBulkPut -> control START until answered (or until data comes)
+StartBulkGet, StartBulkPut -> control START until answered (or until data arrives)
 AwaitStartBulkGet, AwaitStartBulkPut -> START, answer
 StopBulkGet, AwaitStopBulkPut -> END with the number of units sent, answer
 AwaitStopBulkGet, StopBulkPut -> control END until answered

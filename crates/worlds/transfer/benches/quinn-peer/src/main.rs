@@ -56,7 +56,7 @@ async fn receive(address: SocketAddr, bytes: usize) -> Result<(), Failure> {
     let connection = endpoint
         .accept()
         .await
-        .ok_or("no connection comes")?
+        .ok_or("no connection arrived")?
         .await?;
     let clock = Clock::start()?;
     let (mut back, mut stream) = connection.accept_bi().await?;

@@ -48,13 +48,13 @@ impl fmt::Display for Halt {
             ) => write!(
                 f,
                 "{} of {packets} packets: no acknowledgement within {patience:?}; {came} data packets and {heard} \
-                 acknowledgements came\nhint: a frame was lost, and nothing is repeated: try it again on a quieter machine",
+                 acknowledgements arrived\nhint: a frame was lost, and nothing is retransmitted: try again on a quieter machine",
                 program.name()
             ),
             Self::Altered(program) => {
                 write!(
                     f,
-                    "{}: data came other than it was sent\nhint: somebody else uses these ethertypes",
+                    "{}: data arrived different from what was sent\nhint: another program is using these ethertypes",
                     program.name()
                 )
             }

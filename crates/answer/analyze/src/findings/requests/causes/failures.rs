@@ -133,7 +133,7 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
         _ => String::new(),
     };
     let sentence = format!(
-        "{} of {} {} failed: the server {how} their connection instead of an answer{why}",
+        "{} of {} {} failed: the server {how} their connection instead of answering{why}",
         failed.len(),
         counted(all, "request"),
         worst_place(&failed)
@@ -141,10 +141,10 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(if was_idle {
         found
-            .attempt("let the client close idle connections before the server does (keep-alive time-outs)")
+            .attempt("make the client close idle connections before the server does (keep-alive timeouts)")
             .attempt("retry on a new connection what may safely be repeated")
     } else {
-        found.attempt("find out why the server ends connections: what it logs, whether it crashes or restarts, its limits")
+        found.attempt("find out why the server closes connections: check its logs, its limits, and whether it crashes or is restarted")
     })
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         worst_place(&refused)
     );
     let found = report_failures(kind, log, &refused, all, sentence);
-    Some(found.attempt("check whether the server runs and listens at that address and port (`ss -ltn`), and whether a firewall rejects it"))
+    Some(found.attempt("check whether the server is running and listening at that address and port (`ss -ltn`), and whether a firewall rejects the connection"))
 }
 
 /// Requests of whose answers only a part came, however little time that took.
@@ -183,7 +183,7 @@ pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
         worst_place(&failed)
     );
     let found = report_failures(kind, log, &failed, all, sentence);
-    Some(found.attempt("find out which side ends it: the server that crashes or announces more bytes than it sends, or the client's time-out"))
+    Some(found.attempt("find out which side ends it: the server that crashes or announces more bytes than it sends, or the client's timeout"))
 }
 
 /// Connections whose first packets nobody answered, however often they were sent.

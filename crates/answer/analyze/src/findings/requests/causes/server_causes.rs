@@ -125,7 +125,7 @@ pub(crate) fn server_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         RequestCause::Lock,
         "waits for a lock",
         0.9,
-        "hold the lock for less, or have several",
+        "hold the lock for less time, or use several locks",
     )
 }
 

@@ -75,8 +75,8 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(
-        found.attempt("check whether the server is up, and what it does for so long").attempt(
-            "let the client wait for longer than the server takes: it works on requests that nobody waits for any more",
+        found.attempt("check whether the server is up, and what takes it so long").attempt(
+            "make the client wait longer than the server takes: the server works on requests that the client has already given up",
         ),
     )
 }
@@ -129,7 +129,7 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     Some(
         found
             .attempt("find out why the attempts fail")
-            .attempt("let the back-off begin shorter, or give it a limit"),
+            .attempt("start with a shorter back-off, or limit it"),
     )
 }
 

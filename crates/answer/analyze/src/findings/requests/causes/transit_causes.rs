@@ -66,7 +66,7 @@ pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
-    Some(found.attempt("let it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
+    Some(found.attempt("make it read sooner, or give its socket a larger receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem)"))
 }
 
 pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -112,11 +112,11 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     // Where no link was recorded, losses may be what keeps the sender's window small.
     let is_lossy = slowest.is_none() && worst.costs.of_cause(RequestCause::Loss) > 0;
     let why = if is_lossy {
-        "; whether the path carries no more or losses keep the sender's window small is not known"
+        "; whether the path can carry no more or losses keep the sender's window small is unknown"
     } else if is_full {
         ""
     } else {
-        ": no link limits them; the sender holds back (a small window at the beginning or after losses, or no more data at hand)"
+        ": no link limits them; the sender holds back (a small window at the beginning or after losses, or no more data to send)"
     };
     let sentence = format!(
         "long messages {} are transferred at {}: {}{link}{why}",
@@ -137,7 +137,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     Some(found.attempt(if is_full {
         "send less (compress, ask for parts), or use a faster path"
     } else {
-        "keep connections open, so that they need not start slowly; check how the sender reads what it sends"
+        "keep connections open to avoid slow start; check how the sender reads the data it sends"
     }))
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let found =
         report_request_cause(kind, log, &worst, 0.95, sentence).because(queue.evidence(log));
     let less = format!(
-        "a shorter queue before {}, or one that parts connections (fq_codel)",
+        "a shorter queue before {}, or one that separates connections (fq_codel)",
         queue.port
     );
     Some(
@@ -210,7 +210,7 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
 }
 
 /// What makes one round trip of several.
-const ONE_TRIP: &str = "let the driver send each statement at once, or prepare it once and reuse it: one round trip each";
+const ONE_TRIP: &str = "make the driver send each statement at once, or prepare it once and reuse it: one round trip each";
 
 /// How many round trips most of the requests take that have most of a cost.
 fn usual_round_trips(worst: &Worst<'_>) -> u64 {
