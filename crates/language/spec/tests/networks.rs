@@ -467,7 +467,7 @@ fn every_example_is_right_in_every_world() {
             );
             if name == "arpanet.stackline" && world == Some(World::Emulated) {
                 assert!(
-                    shown(&text, &checked.diagnostics).contains("one of IMPs"),
+                    shown(&text, &checked.diagnostics).contains("consists of IMPs"),
                     "IMPs are simulated"
                 );
                 continue;
@@ -832,8 +832,8 @@ fn what_no_network_of_imps_has_is_refused_with_a_hint() {
         imps("")
     ));
     assert!(
-        said.contains("tcp does not go across the IMPs of `n` [")
-            && said.contains("`over ncp` does"),
+        said.contains("tcp cannot cross the IMPs of `n` [")
+            && said.contains("use `over ncp`"),
         "{said}"
     );
     let said = mistake(&format!(
@@ -841,7 +841,7 @@ fn what_no_network_of_imps_has_is_refused_with_a_hint() {
         imps("")
     ));
     assert!(
-        said.contains("one of IMPs, which the emulated world does not have")
+        said.contains("consists of IMPs, which the emulated world does not support")
             && said.contains("simulated"),
         "{said}"
     );

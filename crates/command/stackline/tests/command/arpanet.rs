@@ -164,7 +164,7 @@ fn other_stacks_and_other_networks_are_refused() {
     };
     refused(
         &format!("{PAIR}1 from x to y rr 1*1 over tcp across pair;"),
-        "tcp does not go across the IMPs",
+        "tcp cannot cross the IMPs",
     );
     refused(
         &format!("{PAIR}1 from x to y rr 1*1 over ncp across pair in emulated;"),
@@ -190,10 +190,10 @@ fn other_stacks_and_other_networks_are_refused() {
     let slow = PAIR.replace("host x, y;", "host x, y { copy 1 ms per packet; }");
     refused(
         &format!("{slow}1 from x to y rr 1*1 over ncp across pair;"),
-        "an interface with a rate and nothing else",
+        "can only have an interface with a rate",
     );
     let plain = "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 over ncp across n in simulated;";
-    refused(plain, "ncp goes across IMPs alone");
+    refused(plain, "ncp only crosses IMPs");
     place.write(
         "plain.stackline",
         "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 across n in simulated;",

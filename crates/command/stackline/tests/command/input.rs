@@ -181,7 +181,7 @@ fn the_live_world_makes_no_network() {
         place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
     output
         .mistakes(&["the live world has no network `wan`"])
-        .hints("`in simulated` (or `--in simulated`) computes it");
+        .hints("use `in simulated` (or `--in simulated`) to compute it");
     assert!(place.runs().is_empty());
 }
 
