@@ -198,7 +198,7 @@ fn a_prediction_needs_no_world() {
     output.succeeds();
     assert_eq!(output.err, "");
     assert!(
-        output.out.contains("no datagram finds a queue full"),
+        output.out.contains("no datagram finds a full queue"),
         "{}",
         output.out
     );
