@@ -66,7 +66,7 @@ impl OptionKind {
                 crate::units::format_size(most)
             ),
             Self::Number(least, most) => format!("a whole number from {least} to {most}"),
-            Self::Time => "a time, not below zero".into(),
+            Self::Time => "a time of zero or more".into(),
             Self::Word(words) => words.join(", "),
             Self::Name => "a name".into(),
         }
@@ -297,17 +297,16 @@ impl StackTable {
         let name = &network.name;
         match (self.imps, network.has_imps()) {
             (false, true) => {
-                let message = format!("{} does not go across the IMPs of `{name}`", self.name);
-                Err(Error::input(message)
-                    .hint("`over ncp` does; switches instead of IMPs carry every other stack"))
+                let message = format!("{} cannot cross the IMPs of `{name}`", self.name);
+                Err(Error::input(message).hint(
+                    "use `over ncp`, or switches instead of IMPs, which carry every other stack",
+                ))
             }
             (true, false) => {
-                let message = format!(
-                    "{} goes across IMPs alone, and `{name}` has none",
-                    self.name
-                );
-                Err(Error::input(message)
-                    .hint("`imp` instead of `router` or `switch` declares them, or another stack"))
+                let message = format!("{} only crosses IMPs, but `{name}` has none", self.name);
+                Err(Error::input(message).hint(
+                    "declare them with `imp` instead of `router` or `switch`, or use another stack",
+                ))
             }
             (true, true) => hosts_have_interfaces_alone(network),
             (false, false) => Ok(()),
@@ -357,11 +356,11 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
         .find(|host| host.interface != NetworkInterface::default())
     {
         let message = format!(
-            "host {} of IMPs has an interface with a rate and nothing else",
+            "host {} of IMPs can only have an interface with a rate",
             host.name
         );
         return Err(Error::input(message)
-            .hint("leave its properties out; its link's rate is what its interface has"));
+            .hint("omit its properties; its interface has the rate of its link"));
     }
     let is_host = |name: &str| network.host(name).is_some();
     let own = network.links.iter().find(|link| {
@@ -370,10 +369,11 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     });
     own.map_or(Ok(()), |link| {
         let message = format!(
-            "the interface {} - {} has a delay or a loss, which none to an IMP has",
+            "the interface {} - {} has a delay or a loss, which an interface to an IMP cannot have",
             link.ends.0, link.ends.1
         );
-        Err(Error::input(message).hint("write `0 us` and no loss: lines between IMPs have them"))
+        Err(Error::input(message)
+            .hint("write `0 us` and no loss: only lines between IMPs have them"))
     })
 }
 
@@ -393,13 +393,13 @@ pub fn describe_exclusion(stack: &str, one: &str, other: &str) -> String {
 /// That an option means nothing without another, in words.
 #[must_use]
 pub fn describe_missing_option(one: &str, other: &str) -> String {
-    format!("the option `{one}` means nothing without `{other}`")
+    format!("the option `{one}` has no effect without `{other}`")
 }
 
 /// What mends that.
 #[must_use]
 pub fn suggest_completion(one: &str, other: &str) -> String {
-    format!("write `{other}` too, or leave `{one}` out")
+    format!("write `{other}` too, or omit `{one}`")
 }
 
 const fn same(one: &str, other: &str) -> bool {
@@ -464,22 +464,23 @@ impl Capabilities {
     pub fn accepts(&self, network: &Network) -> Result<()> {
         let (world, name) = (self.world, &network.name);
         if !self.networks {
-            let hint = "`in simulated` (or `--in simulated`) computes it, `in emulated` makes it";
+            let hint =
+                "use `in simulated` (or `--in simulated`) to compute it, `in emulated` to build it";
             return Err(
                 Error::input(format!("the {world} world has no network `{name}`")).hint(hint),
             );
         }
         if network.has_imps() && !self.imps {
             let message = format!(
-                "the network `{name}` is one of IMPs, which the {world} world does not have"
+                "the network `{name}` consists of IMPs, which the {world} world does not support"
             );
             return Err(Error::input(message)
-                .hint("`in simulated` (or `--in simulated`) has them, `over ncp`"));
+                .hint("use `in simulated` (or `--in simulated`) with `over ncp`"));
         }
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {
             let message = format!(
-                "an {world} network has at most {} hosts, `{name}` has {hosts}",
+                "an {world} network has at most {} hosts, but `{name}` has {hosts}",
                 self.most_hosts
             );
             return Err(Error::input(message).hint("`--in simulated` has no such limit"));
@@ -491,8 +492,8 @@ impl Capabilities {
         {
             let ((a, b), mtu, least) = (&link.ends, link.mtu(), self.least_link_mtu);
             let message =
-                format!("the link {a} - {b} has an MTU of {mtu} bytes, IPv4 needs {least}");
-            return Err(Error::input(message).hint("a larger `mtu`, or `--in simulated`"));
+                format!("the link {a} - {b} has an MTU of {mtu} bytes, but IPv4 needs {least}");
+            return Err(Error::input(message).hint("use a larger `mtu`, or `--in simulated`"));
         }
         self.accepts_hosts(network)
     }
@@ -505,11 +506,11 @@ impl Capabilities {
             .find(|host| host.share.is_some() && !self.shares)
         {
             let message = format!(
-                "host {} of network {name} has a share of a real processor, which no {world} host has",
+                "host {} of network {name} has a share of a real processor, which {world} hosts cannot have",
                 host.name
             );
             return Err(Error::input(message)
-                .hint("emulated hosts give it to their programs; simulated ones have costs: `copy 20 us per packet; work 0.1 ms per message; cpu 0.5;`"));
+                .hint("emulated hosts give it to their programs; for simulated hosts, specify costs: `copy 20 us per packet; work 0.1 ms per message; cpu 0.5;`"));
         }
         if let Some(host) = network
             .hosts
@@ -517,11 +518,11 @@ impl Capabilities {
             .find(|host| !host.work.is_nothing() && !self.work)
         {
             let message = format!(
-                "host {} of network {name} says what programs take of its processor, and {world} programs take their own time",
+                "host {} of network {name} specifies the processor time of programs, but {world} programs take their own time",
                 host.name
             );
             return Err(Error::input(message)
-                .hint("`--in simulated`; or leave `work`, `polls` and `priority` out"));
+                .hint("use `--in simulated`, or omit `work`, `polls` and `priority`"));
         }
         let wrong = network
             .hosts
@@ -532,9 +533,8 @@ impl Capabilities {
             let message = format!(
                 "host {host} of network {name} has a clock of its own, which an {world} host cannot have"
             );
-            return Err(
-                Error::input(message).hint("`--in simulated` gives hosts clocks of their own")
-            );
+            return Err(Error::input(message)
+                .hint("use `--in simulated`, where hosts have their own clocks"));
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ impl Distribution {
     /// One sentence: what is wrong with the name, the number of parameters or their values.
     pub fn build(name: &str, parameters: &[f64]) -> Result<Self, &'static str> {
         if parameters.iter().any(|p| !p.is_finite() || *p < 0.0) {
-            return Err("its parameters are finite numbers, not below zero");
+            return Err("its parameters must be finite numbers of zero or more");
         }
         match (name, parameters) {
             ("constant", &[value]) => Ok(Self::Constant(value)),
@@ -73,16 +73,16 @@ impl Distribution {
             ("bivalue", &[_, _, p]) if p > 1.0 => Err("its probability is above 1"),
             ("bivalue", &[first, second, p]) => Ok(Self::Bivalue(first, second, p)),
             ("pareto", &[_, shape]) if shape < LEAST_SHAPE => Err(
-                "its shape is at least 0.1: below, one draw of ten is beyond ten thousand million times the scale",
+                "its shape must be at least 0.1: below that, one draw in ten exceeds 10^10 times the scale",
             ),
             ("pareto", &[scale, shape]) => Ok(Self::Pareto(scale, shape)),
-            ("lognormal", &[0.0, _]) => Err("its mean is above 0"),
+            ("lognormal", &[0.0, _]) => Err("its mean must be above 0"),
             ("lognormal", &[mean, sd]) => Ok(Self::Lognormal(mean, sd)),
             ("triangular", &[least, mode, most]) if least > mode || mode > most => {
-                Err("its values do not ascend")
+                Err("its values must ascend")
             }
             ("triangular", &[least, mode, most]) => Ok(Self::Triangular(least, mode, most)),
-            _ => Err("it takes another number of parameters"),
+            _ => Err("it takes a different number of parameters"),
         }
     }
 

@@ -68,7 +68,7 @@ pub struct UnknownName(
 
 impl core::fmt::Display for UnknownName {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "there are {}", self.0)
+        write!(f, "the choices are {}", self.0)
     }
 }
 
@@ -123,6 +123,9 @@ mod tests {
         }
         assert_eq!(Colour::NAMED[1].2, "as of leaves");
         let unknown = "blue".parse::<Colour>().unwrap_err();
-        assert_eq!(alloc::format!("{unknown}"), "there are red, dark-green");
+        assert_eq!(
+            alloc::format!("{unknown}"),
+            "the choices are red, dark-green"
+        );
     }
 }

@@ -80,7 +80,7 @@ pub fn parse_moment(text: &str) -> Result<f64, String> {
         .map(|(n, f): (f64, f64)| n * f);
     seconds
         .filter(|s| (0.0..1e9).contains(s))
-        .ok_or_else(|| "a time from 0 on, as in 0.2, 1.5s or 200ms".to_owned())
+        .ok_or_else(|| "a time of 0 or more, as in 0.2, 1.5s or 200ms".to_owned())
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl PathModel {
             .iter()
             .any(|(link, _)| signals_rates(&link.ends.0) || signals_rates(&link.ends.1))
         {
-            path.unsteady.push("a switch tells hosts their rates");
+            path.unsteady.push("a switch assigns rates to hosts");
         }
         if let (Some(first), Some(pace)) = (path.hops.first_mut(), sender.interface.pace_bit_s) {
             first.rate_bit_s = Some(first.rate_bit_s.map_or(pace, |rate| rate.min(pace)));
@@ -147,16 +147,16 @@ impl PathModel {
                 matches!(link.loss, LossModel::Schedule(_)),
                 "losses on the path change over time",
             ),
-            (link.duplicate > 0.0, "packets arrive twice"),
+            (link.duplicate > 0.0, "packets are duplicated"),
         ];
         let left_out = [
             (
                 link.jitter.is_some(),
-                "jitter counts with its mean; its effect on order and timers does not",
+                "only the mean of jitter is counted, not its effect on order and timers",
             ),
             (
                 mean_loss::in_bursts(&link.loss),
-                "bursts of loss count with their mean rate",
+                "bursts of loss are counted at their mean rate",
             ),
         ];
         let add = |to: &mut Vec<&'static str>, (is, text): (bool, &'static str)| {

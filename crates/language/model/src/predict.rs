@@ -133,9 +133,9 @@ fn answer(
     part: &MeasurementPart,
     load: &LinkFlowCounts,
 ) -> Result<PredictedFigure, String> {
-    let network = network.ok_or("it crosses no network: add `across NAME`")?;
+    let network = network.ok_or("it does not cross a network: add `across NAME`")?;
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
-        return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
+        return Err("both ends must be hosts of the network: `from HOST to HOST`".to_string());
     };
     if part.stack.facts.form == ClosedForm::Messages {
         return imp_messages::predict(network, measurement, part, &recognise(&part.procedure)?);
@@ -146,7 +146,7 @@ fn answer(
             .is_some_and(|host| !host.work.is_nothing())
     }) {
         return Err(format!(
-            "programs of {host} take its processor's time, and no closed form says who waits for whom"
+            "programs on {host} use its processor, and no closed-form formula gives their waiting times"
         ));
     }
     let way = |a: &str, b: &str| {
@@ -201,7 +201,7 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
     let moved: Option<Vec<(f64, f64)>> = parts.iter().map(|part| part.answer()?.moved).collect();
     let Some(moved) = moved.filter(|moved| !moved.is_empty()) else {
         return PredictionOutcome::NotCovered(
-            "not every part moves data units that a form covers, so no sum can be given"
+            "not every part moves data units that a formula covers, so no total can be given"
                 .to_string(),
         );
     };
@@ -224,7 +224,7 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
         }
     }
     assumptions.push(
-        "all parts together: the sum of their bytes over the longest of their periods".to_string(),
+        "all parts together: their total bytes divided by the longest of their periods".to_string(),
     );
     PredictionOutcome::Predicted(PredictedFigure {
         quantity: PredictedQuantity::Throughput,

@@ -91,13 +91,15 @@ impl TransportModel {
             ClosedForm::Quic => quic(stack),
             ClosedForm::None | ClosedForm::Messages => {
                 let name = &stack.name;
-                return Err(format!("closed forms cover tcp, udp and quic, not {name}"));
+                return Err(format!(
+                    "closed-form formulas cover tcp, udp and quic, not {name}"
+                ));
             }
         };
         let room = mtu_bytes.saturating_sub(transport.header_bytes);
         if room == 0 {
             return Err(format!(
-                "a packet of {mtu_bytes} bytes has no room behind the headers of {}",
+                "a packet of {mtu_bytes} bytes leaves no room for data after the headers of {}",
                 stack.name
             ));
         }
@@ -135,7 +137,7 @@ fn tcp(stack: &Stack) -> TransportModel {
             "IPv4, TCP timestamps, a first window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
                 .to_string(),
             kernel_windows(stack),
-            "a small last segment waits for no acknowledgement (Nagle's algorithm with Minshall's change, or nodelay)"
+            "a small last segment does not wait for an acknowledgement (Nagle's algorithm with Minshall's change, or nodelay)"
                 .to_string(),
         ],
     }
@@ -173,8 +175,7 @@ fn quic(stack: &Stack) -> TransportModel {
             QUIC_SEND_BUFFER,
         )),
         assumptions: vec![
-            "IPv4, QUIC short headers with a connection id of 8 bytes and an AEAD tag of 16, packets as large as the path \
-             takes, a first window of 12,000 bytes (RFC 9002)".to_string(),
+            "IPv4, QUIC short headers with a connection ID of 8 bytes and an AEAD tag of 16, packets as large as the path allows, a first window of 12,000 bytes (RFC 9002)".to_string(),
             "a QUIC handshake of one round trip, one full datagram each way".to_string(),
             windows(stack),
         ],
@@ -197,7 +198,7 @@ fn udp() -> TransportModel {
         control_bytes: UDP_CONTROL_BYTES,
         start_is_answered: true,
         assumptions: vec![
-            "IPv4; the sender hands datagrams over at least as fast as the path takes them"
+            "IPv4; the sender hands over datagrams at least as fast as the path carries them"
                 .to_string(),
         ],
     }
@@ -239,17 +240,16 @@ fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
 
 fn kernel_windows(stack: &Stack) -> String {
     match stack.number("receive_buffer") {
-        Some(_) => {
-            "the window is what Linux offers of a receive buffer of that size in frames of this size".to_string()
-        }
+        Some(_) => "the window is what Linux offers for a receive buffer and frames of these sizes"
+            .to_string(),
         None => windows(stack),
     }
 }
 
 fn windows(stack: &Stack) -> String {
     match window(stack) {
-        Some(_) => "the window is the least buffer written".to_string(),
-        None => "buffers that are not written are tuned to what the path needs".to_string(),
+        Some(_) => "the window is the smallest buffer size specified".to_string(),
+        None => "unspecified buffers are tuned to the needs of the path".to_string(),
     }
 }
 

@@ -118,7 +118,9 @@ fn measured(procedure: &Procedure) -> Result<Vec<ProcedureStep>, String> {
     };
     let timed = procedure.timed(PairSide::Initiator);
     if timed.len() + 2 > procedure.initiator.len() || timed.iter().any(clock) {
-        return Err("its clock does not start and stop once, outside every repeat".to_string());
+        return Err(
+            "its clock does not start and stop exactly once, outside any repeat".to_string(),
+        );
     }
     Ok(kept(timed))
 }
@@ -190,7 +192,7 @@ fn one_repeat(body: &[&ProcedureStep]) -> Result<(CountArgument, Vec<ProcedureSt
                 steps.iter().map(|step| (*step).clone()).collect(),
             ))
         }
-        _ => Err("no closed form covers several repeats in one bulk transfer".to_string()),
+        _ => Err("no closed-form formula covers several repeats in one bulk transfer".to_string()),
     }
 }
 
@@ -222,7 +224,7 @@ fn none_waits(steps: &[ProcedureStep], who: &str) -> Result<(), String> {
     });
     if waits {
         Err(format!(
-            "{who} waits between data units, which no closed form covers"
+            "{who} waits between data units, which no closed-form formula covers"
         ))
     } else {
         Ok(())
@@ -254,7 +256,7 @@ fn turn(
             _ => {
                 return Err(unfit(
                     &body[at..],
-                    "calls, a unit there and one back, or connections",
+                    "calls, a unit in each direction, or connections",
                 ));
             }
         }
@@ -291,7 +293,7 @@ fn turn(
         }
         _ => Err(unfit(
             body,
-            "calls, a unit there and one back, or connections",
+            "calls, a unit in each direction, or connections",
         )),
     }
 }
@@ -308,7 +310,7 @@ fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
     match bodies.as_slice() {
         [] => all_delays(timed),
         [body] => all_delays(body),
-        _ => Err("no closed form covers several loops of responses".to_string()),
+        _ => Err("no closed-form formula covers several loops of responses".to_string()),
     }
 }
 
@@ -318,7 +320,9 @@ fn all_delays(steps: &[ProcedureStep]) -> Result<Vec<DelayArgument>, String> {
         match step {
             ProcedureStep::Call(OperationCall::Delay(delay)) => delays.push(delay.clone()),
             ProcedureStep::Call(OperationCall::Pace(_)) => {
-                return Err("no closed form covers a responder with a pace of its own".to_string());
+                return Err(
+                    "no closed-form formula covers a responder with its own pace".to_string(),
+                );
             }
             ProcedureStep::Call(_) => {}
             ProcedureStep::Repeat(_, body) => delays.extend(all_delays(body)?),
@@ -333,7 +337,9 @@ fn unfit(body: &[ProcedureStep], expected: &str) -> String {
         Some(ProcedureStep::Repeat(..)) => "a repeat".to_string(),
         Some(ProcedureStep::Call(call)) => call.name().to_string(),
     };
-    format!("no closed form covers what it does from {found} on: the forms expect {expected} there")
+    format!(
+        "no closed-form formula covers the procedure from {found} on: {expected} is expected there"
+    )
 }
 
 #[cfg(test)]

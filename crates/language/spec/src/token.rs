@@ -88,7 +88,7 @@ pub(crate) fn lex(text: &str, origin: TextOrigin, report: &mut DiagnosticReport)
             origin,
         };
         report.push(
-            Diagnostic::error(span, "the text is longer than 1 MiB", "at most 1 MiB")
+            Diagnostic::error(span, "the input is longer than 1 MiB", "at most 1 MiB")
                 .hint("split it into several files"),
         );
         lexer.at = text.len();
@@ -182,7 +182,7 @@ impl<'a> SpecLexer<'a> {
         };
         report.push(Diagnostic::error(
             span,
-            "a quoted text has no end",
+            "a quoted string is not closed",
             "expected `\"` on the same line",
         ));
         self.push(TokenKind::Text, end);

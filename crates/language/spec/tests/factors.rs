@@ -111,7 +111,7 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
     let table = [
         (
             "bandwidth of a - b x 2",
-            "no link joins `a` and `b` | the links are `a - s`, `s - b`, `s - c`",
+            "no link connects `a` and `b` | the links are `a - s`, `s - b`, `s - c`",
         ),
         ("bandwidth of s - c x 2", "it is unlimited"),
         (
@@ -123,10 +123,10 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
             "cpu of d x 2",
             "no network has a host `d` | the hosts are `a`, `b`, `c`",
         ),
-        ("stack x 2", "a stack has no multiples"),
+        ("stack x 2", "a stack cannot be multiplied"),
         (
             "receive_buffer x 16",
-            "writes neither a variable nor an option `receive_buffer`",
+            "has neither a variable nor an option `receive_buffer`",
         ),
         (
             "bandwith x 10",

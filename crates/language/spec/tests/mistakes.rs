@@ -30,7 +30,7 @@ fn mistakes_on_the_command_line_say_so() {
     };
     for (text, message) in [
         ("tpc", "unknown stack `tpc`"),
-        ("", "unexpected end of the text"),
+        ("", "unexpected end of input"),
         ("tcp;", "unexpected `;`"),
         ("tcp udp", "unexpected `udp`"),
         ("udp, tcp(x)", "the stack `tcp` has no option `x`"),
@@ -80,7 +80,7 @@ fn a_host_of_the_command_line_that_the_text_does_not_name() {
         ("1 from a to b rr 1*1; host a, b;", "its hosts are a, b"),
         (
             "1 rr 1*1",
-            "leave it out; without FROM and TO both ends are on this machine",
+            "omit it; without FROM and TO, both ends are on this machine",
         ),
     ] {
         let result = hosts(text, &["khon=local"]);
@@ -89,10 +89,7 @@ fn a_host_of_the_command_line_that_the_text_does_not_name() {
         };
         assert_eq!(
             (only.origin, only.message.as_str()),
-            (
-                TextOrigin::Host(0),
-                "the specification names no host `khon`"
-            )
+            (TextOrigin::Host(0), "the specification has no host `khon`")
         );
         assert_eq!(
             (only.hint.as_deref(), only.span.clone()),
@@ -125,11 +122,8 @@ fn hostile_texts_are_refused_with_few_mistakes() {
     let links = "link a - b trace \"large.trace\" 1 ms; ".repeat(5);
     let switches: String = (0..32_768).map(|n| format!("switch s{n}; ")).collect();
     for (text, words) in [
-        (
-            "10 rr 1*1, ".repeat(20_000),
-            "has more than 10000 measurements",
-        ),
-        ("x".repeat(2 << 20), "the text is longer than 1 MiB"),
+        ("10 rr 1*1, ".repeat(20_000), "more than 10000 measurements"),
+        ("x".repeat(2 << 20), "the input is longer than 1 MiB"),
         (
             format!("10 parallel: {parts} | N rr 1*1; N = 1 ... 9000"),
             "take too much memory",
@@ -140,7 +134,7 @@ fn hostile_texts_are_refused_with_few_mistakes() {
         ),
         (
             format!("network w {{ host a, b; {links} }} 1 rr 1*1"),
-            "hold more than 4000000 values",
+            "contain more than 4000000 values",
         ),
         (
             format!(
@@ -148,7 +142,7 @@ fn hostile_texts_are_refused_with_few_mistakes() {
                 "repeat 1 {".repeat(40),
                 "}".repeat(40)
             ),
-            "more than 32 repeats within each other",
+            "more than 32 repeats are nested",
         ),
     ] {
         let list = refused(&text);

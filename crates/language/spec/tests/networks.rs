@@ -467,7 +467,7 @@ fn every_example_is_right_in_every_world() {
             );
             if name == "arpanet.stackline" && world == Some(World::Emulated) {
                 assert!(
-                    shown(&text, &checked.diagnostics).contains("one of IMPs"),
+                    shown(&text, &checked.diagnostics).contains("consists of IMPs"),
                     "IMPs are simulated"
                 );
                 continue;
@@ -800,19 +800,19 @@ fn what_no_network_of_imps_has_is_refused_with_a_hint() {
         ),
         (
             "link x - B 100 kbit/s 0 us;",
-            "`x` has to be joined to one IMP, by one link",
+            "`x` must be connected to one IMP, by one link",
         ),
         (
             "link A - C 50 kbit/s 1 ms queue 10 packets;",
-            "a line between IMPs has no queue that could be chosen: its channels are that",
+            "a line between IMPs cannot have a queue of its own: its channels serve as the queue",
         ),
         (
             "link A - C unlimited 1 ms;",
-            "a line between IMPs has no rate that changes or is unlimited",
+            "a line between IMPs cannot have a rate that changes or is unlimited",
         ),
         (
             "link A -> C 50 kbit/s 1 ms;",
-            "a line between IMPs has no direction of its own",
+            "a line between IMPs cannot have only one direction",
         ),
         ("imp D 517;", "unexpected `517`"),
         ("imp D 516 { room 3; }", "unexpected `room`"),
@@ -832,8 +832,7 @@ fn what_no_network_of_imps_has_is_refused_with_a_hint() {
         imps("")
     ));
     assert!(
-        said.contains("tcp does not go across the IMPs of `n` [")
-            && said.contains("`over ncp` does"),
+        said.contains("tcp cannot cross the IMPs of `n` [") && said.contains("use `over ncp`"),
         "{said}"
     );
     let said = mistake(&format!(
@@ -841,7 +840,7 @@ fn what_no_network_of_imps_has_is_refused_with_a_hint() {
         imps("")
     ));
     assert!(
-        said.contains("one of IMPs, which the emulated world does not have")
+        said.contains("consists of IMPs, which the emulated world does not support")
             && said.contains("simulated"),
         "{said}"
     );

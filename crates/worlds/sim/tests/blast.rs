@@ -365,7 +365,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         ),
         (
             "window(packet = 9000)",
-            "packets of 9060 bytes, which `window` sends, do not fit the path from a to b: its largest has 1500",
+            "packets of 9060 bytes, which `window` sends, do not fit the path from a to b: its MTU is 1500",
         ),
     ] {
         let failure = refused(&format!(

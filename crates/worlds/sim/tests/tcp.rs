@@ -267,11 +267,11 @@ fn what_means_nothing_without_packet_buffers_is_refused() {
         let name = option.split(' ').next().unwrap();
         assert_eq!(
             refusal.message,
-            format!("the option `{name}` means nothing without `packet_buffers`")
+            format!("the option `{name}` has no effect without `packet_buffers`")
         );
         assert_eq!(
             refusal.hint,
-            Some(format!("write `packet_buffers` too, or leave `{name}` out"))
+            Some(format!("write `packet_buffers` too, or omit `{name}`"))
         );
     }
     let both = refused(&format!(

@@ -164,11 +164,11 @@ fn other_stacks_and_other_networks_are_refused() {
     };
     refused(
         &format!("{PAIR}1 from x to y rr 1*1 over tcp across pair;"),
-        "tcp does not go across the IMPs",
+        "tcp cannot cross the IMPs",
     );
     refused(
         &format!("{PAIR}1 from x to y rr 1*1 over ncp across pair in emulated;"),
-        "the simulated world takes it",
+        "the simulated world supports it",
     );
     let held = PAIR.replace("link x - A 100 kbit/s 0 us", "link x - A 100 kbit/s 5 ms");
     refused(
@@ -190,10 +190,10 @@ fn other_stacks_and_other_networks_are_refused() {
     let slow = PAIR.replace("host x, y;", "host x, y { copy 1 ms per packet; }");
     refused(
         &format!("{slow}1 from x to y rr 1*1 over ncp across pair;"),
-        "an interface with a rate and nothing else",
+        "can only have an interface with a rate",
     );
     let plain = "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 over ncp across n in simulated;";
-    refused(plain, "ncp goes across IMPs alone");
+    refused(plain, "ncp only crosses IMPs");
     place.write(
         "plain.stackline",
         "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 across n in simulated;",
@@ -244,7 +244,7 @@ fn a_host_that_is_down_is_waited_for_or_given_up_and_why_is_said() {
     let elsewhere = "network n { host a; host b { down from 1 s; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n;";
     place
         .stackline(&["check", "-e", elsewhere])
-        .mistakes(&["hosts go down in networks of IMPs alone"]);
+        .mistakes(&["hosts can go down only in networks of IMPs"]);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_fake_host_costs_its_imp_a_word_or_a_packet_at_a_time() {
     let plain = "network pair { host x { fake word; } host y; link x - y 1 Mbit/s 1 ms; } 1 from x to y rr 1*1 across pair;";
     place
         .stackline(&["check", "-e", plain])
-        .mistakes(&["fake hosts are programs of IMPs"]);
+        .mistakes(&["fake hosts are programs that run on IMPs"]);
 }
 
 /// The rule of September 1973 answers a message once its host has the first packet: the others are delivered all the same.

@@ -170,7 +170,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         ),
         (
             &["-f", "bandwidth of a - b x 2"],
-            "no link joins `a` and `b`",
+            "no link connects `a` and `b`",
             "the links are `a - s`",
         ),
         (&["-f", "congestion = fast"], "congestion", ""),
@@ -225,7 +225,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     place
         .stackline(&live)
         .fails(2, &["no network"])
-        .hints("simulated and the emulated world");
+        .hints("simulated and emulated worlds");
     let two = [
         "factors",
         "-e",
@@ -462,7 +462,7 @@ fn a_share_of_a_processor_is_a_factor_where_it_can_be_given() {
         .fails(2, &["no network has a host `c`"]);
     place
         .stackline(&["check", "-e", "host a share 0.5%; 1 rr 1*1;"])
-        .mistakes(&["from 1% to 6400%"]);
+        .mistakes(&["between 1% and 6400%"]);
 }
 
 /// Hosts and switches that stand in one declaration are varied apart.

@@ -15,7 +15,7 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
             "unknown application type `bulk_gett`",
             "unknown stack `tpc`",
             "unknown distribution `unifrom`",
-            "the size of a data unit has to be at least 1",
+            "the size of a data unit must be at least 1",
             "the stack `tcp` has no option `nodely`",
         ]);
         for (line, near) in [(1, "bulk_get"), (2, "tcp"), (3, "uniform"), (5, "nodelay")] {
@@ -50,7 +50,7 @@ fn one_mistake_each() {
         ),
         (
             "10 rr 5 TB*10",
-            "the size of a data unit may be at most 1099511627776",
+            "the size of a data unit must be at most 1099511627776",
             "",
         ),
         (
@@ -60,7 +60,7 @@ fn one_mistake_each() {
         ),
         (
             "10 timelimit 0 rr 32*10",
-            "a time limit has to be above zero",
+            "a time limit must be above zero",
             "",
         ),
         ("10 rr 32*10 over udp(timeout = fast)", "timeout", ""),
@@ -146,7 +146,9 @@ fn a_text_that_measures_nothing() {
         assert_eq!(output.status.code(), Some(0));
         output.hints("write a specification such as");
         assert!(
-            output.err.contains("the specification has no measurement"),
+            output
+                .err
+                .contains("the specification contains no measurement"),
             "{}",
             output.err
         );
@@ -181,7 +183,7 @@ fn the_live_world_makes_no_network() {
         place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
     output
         .mistakes(&["the live world has no network `wan`"])
-        .hints("`in simulated` (or `--in simulated`) computes it");
+        .hints("use `in simulated` (or `--in simulated`) to compute it");
     assert!(place.runs().is_empty());
 }
 
@@ -198,7 +200,7 @@ fn a_prediction_needs_no_world() {
     output.succeeds();
     assert_eq!(output.err, "");
     assert!(
-        output.out.contains("no datagram finds a queue full"),
+        output.out.contains("no datagram finds a full queue"),
         "{}",
         output.out
     );
@@ -274,7 +276,7 @@ fn flags_that_make_no_sense() {
     ];
     let output = place.stackline(&hosts);
     output
-        .mistakes(&["the specification names no host `khon`"])
+        .mistakes(&["the specification has no host `khon`"])
         .hints("did you mean `khons`?");
     assert!(
         output.err.contains("--host:1:1") && output.err.contains("khon=ssh:nowhere"),
@@ -391,7 +393,7 @@ fn a_drawn_size_beyond_all_memory() {
 fn an_option_beyond_what_a_socket_takes() {
     let finished = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
     finished
-        .mistakes(&["the option `send_buffer` may be at most 1073741824"])
+        .mistakes(&["the option `send_buffer` must be at most 1073741824"])
         .hints("1 B to 1 GiB");
 }
 

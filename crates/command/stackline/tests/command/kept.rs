@@ -290,7 +290,7 @@ fn a_link_changes_while_its_network_is_up() {
         .mistakes(&["--rate does not"])
         .hints("--rate '2 Mbit/s'");
     let none = set(&["udjat-s", "--rate", "0 bit/s"]);
-    none.mistakes(&["has to be above zero"])
+    none.mistakes(&["must be above zero"])
         .hints("`--loss 100%`");
     assert!(
         !none.err.contains("network set") && !incomplete.err.contains("link a"),

@@ -220,14 +220,14 @@ fn marks_for_a_stack_that_takes_none_are_a_warning() {
     let said_of_all = said("codel ecn", &[]);
     assert_eq!(
         said_of_all
-            .matches("takes no part in ECN in the simulated world")
+            .matches("does not support ECN in the simulated world")
             .count(),
         1,
         "{said_of_all}"
     );
     assert!(said_of_all.contains("`smoltcp`"), "{said_of_all}");
     assert!(
-        said_of_all.contains("marks take effect with `over tcp`, `over quic`"),
+        said_of_all.contains("ECN works with `over tcp`, `over quic`"),
         "{said_of_all}"
     );
     // All ways of the hint.

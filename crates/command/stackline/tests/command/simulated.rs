@@ -194,9 +194,9 @@ fn a_network_is_made_up_for_those_who_name_none() {
     let output = place.stackline(&["run", "-e", "1 rr 32*10 over udp", "--in", "simulated"]);
     output.succeeds();
     assert!(
-        output
-            .out
-            .contains("no network was named: each host has a link of 1.00 Gbit/s"),
+        output.out.contains(
+            "no network was named: each host is connected to one switch by a link of 1.00 Gbit/s"
+        ),
         "{}",
         output.out
     );

@@ -336,7 +336,7 @@ fn what_only_the_kernel_has_is_sent_to_the_emulated_world() {
     let refused = place.stackline(&["check", "-e", &text]);
     refused
         .mistakes(&["`vegas` is not a value"])
-        .hints("cubic, reno, bbr; the emulated world takes it: `in emulated`");
+        .hints("cubic, reno, bbr; the emulated world supports it: `in emulated`");
     place
         .stackline(&["check", "--in", "emulated", "-e", &text])
         .succeeds();

@@ -136,7 +136,7 @@ impl ModelledFlow<'_> {
             "RFC 5681 section 3.1, round by round",
         );
         values.add(
-            "exchanges and the way of the last packet",
+            "exchanges and transit of the last packet",
             around_s,
             FigureUnit::Seconds,
             "store and forward",
@@ -151,7 +151,7 @@ impl ModelledFlow<'_> {
             "transfer time",
             elapsed_s,
             FigureUnit::Seconds,
-            "slow start, the rest at the least limit, the exchanges",
+            "slow start, the rest at the lowest limit, the exchanges",
         );
         let halves = [("slow start", sending.grown_s), ("round trips", around_s)];
         let limit = halves
@@ -367,7 +367,7 @@ impl ModelledFlow<'_> {
             );
         }
         if let CongestionModel::Other(name) = &s.transport.congestion {
-            all.push(format!("no closed form covers how {name} reacts to losses and small buffers: none is assumed"));
+            all.push(format!("no closed-form formula covers how {name} reacts to losses and small buffers: no reaction is assumed"));
         }
         if limits
             .named
@@ -375,9 +375,9 @@ impl ModelledFlow<'_> {
             .any(|(name, value)| *name == "loss" && value.is_some())
         {
             let timeouts = if s.transport.selective {
-                format!("below {FEW_SEGMENTS} segments of window Reno's timeouts count")
+                format!("below a window of {FEW_SEGMENTS} segments, Reno's timeouts are counted")
             } else {
-                "Reno's timeouts count".to_string()
+                "Reno's timeouts are counted".to_string()
             };
             all.push(format!(
                 "losses are independent; {timeouts}, the first after {} and a round trip",
@@ -385,16 +385,16 @@ impl ModelledFlow<'_> {
             ));
         }
         if s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
-            all.push("slow start overruns no buffer".to_string());
+            all.push("slow start does not overrun any buffer".to_string());
         }
         if !s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
             all.push(
-                "no datagram finds a queue full: one that does is lost and takes of the throughput"
+                "no datagram finds a full queue: one that does is lost and reduces the throughput"
                     .to_string(),
             );
         }
         if long_run {
-            all.push("without an end it is the long-run figure".to_string());
+            all.push("without an end, this is the long-run figure".to_string());
         }
         all
     }

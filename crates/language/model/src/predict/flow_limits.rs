@@ -148,10 +148,10 @@ impl ModelledFlow<'_> {
             "the hop on which a full packet takes longest",
         );
         values.add(
-            "flows on it",
+            "flows on the bottleneck",
             Some(f64::from(flows)).filter(|n| *n > 1.0),
             FigureUnit::Count,
-            "bulk transfers at the same time, an equal share each",
+            "concurrent bulk transfers, each with an equal share",
         );
         let pieces = self.s.packets(self.piece());
         let charged = pieces.full * hop.charged_bytes(pieces.full_bytes)
@@ -161,7 +161,7 @@ impl ModelledFlow<'_> {
             "useful share",
             share,
             FigureUnit::Share,
-            "payload over what the link charges, headers and cells with it",
+            "payload as a share of all bytes the link carries, including headers and cell overhead",
         );
         let rate = hop
             .rate_bit_s
@@ -236,14 +236,14 @@ impl ModelledFlow<'_> {
                 "window needed",
                 product.max(count_to_f64(s.transport.segment_bytes)),
                 FigureUnit::Bytes,
-                "the product, at least a segment",
+                "the product, but at least one segment",
             );
         }
         values.add(
             "window",
             window,
             FigureUnit::Bytes,
-            "what the buffer as written offers",
+            "the window that the specified buffer offers",
         );
         named.push((
             "window",
@@ -287,13 +287,18 @@ impl ModelledFlow<'_> {
                 "BDP (1 - b) / b, Villamizar and Song 1994",
             )
         };
-        values.add("buffer to keep it busy", wanted, FigureUnit::Bytes, source);
+        values.add(
+            "buffer to keep the link busy",
+            wanted,
+            FigureUnit::Bytes,
+            source,
+        );
         let Some(buffer) = hop.queue_bytes else {
             return;
         };
-        values.add("buffer", buffer, FigureUnit::Bytes, "as written");
+        values.add("buffer", buffer, FigureUnit::Bytes, "as specified");
         values.add(
-            "wait in it when full",
+            "wait in the buffer when full",
             pipe::queueing_delay_s(buffer, line),
             FigureUnit::Seconds,
             "8 B / rate",
@@ -310,7 +315,7 @@ impl ModelledFlow<'_> {
         };
         if let Some((share, rate)) = share.filter(|share| *share < 1.0).zip(rate) {
             values.add(
-                "share a buffer that small keeps busy",
+                "share of the time that such a small buffer keeps the link busy",
                 share,
                 FigureUnit::Share,
                 "area under the curve of the window",
@@ -332,7 +337,7 @@ impl ModelledFlow<'_> {
         let (window, source) = match s.transport.congestion {
             CongestionModel::Cubic => (
                 loss::cubic_window(rtt_s, p),
-                "RFC 9438 section 5.1, Reno's where that is larger",
+                "RFC 9438 section 5.1, or Reno's if larger",
             ),
             CongestionModel::Reno => (loss::mathis_window(p, 1), "Mathis et al. 1997, section 2"),
             CongestionModel::None | CongestionModel::Other(_) => (None, ""),

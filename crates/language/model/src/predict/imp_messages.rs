@@ -51,7 +51,7 @@ const CALLS_WITHIN: f64 = 0.18;
 /// Messages of so many bytes take no longer than commands and answers between hosts.
 const SHORT: u64 = 64;
 /// What every form here assumes.
-const ALONE: &str = "messages take the way with the fewest lines, and meet no others";
+const ALONE: &str = "messages take the path with the fewest lines, without other traffic";
 
 /// What lies between two hosts.
 struct ImpPath {
@@ -325,7 +325,7 @@ impl ImpPath {
         let reasons = [
             (
                 self.is_short,
-                "an IMP has fewer channels or buffers than there were",
+                "an IMP has fewer channels or buffers than the original",
             ),
             (
                 self.divides,
@@ -333,14 +333,14 @@ impl ImpPath {
             ),
             (
                 self.is_processor_full(),
-                "an IMP's processor is no faster than a line: it refuses packets, which go again after 125 ms",
+                "an IMP's processor is no faster than a line: it refuses packets, which are retransmitted after 125 ms",
             ),
-            (self.loses, "lines lose packets, which go again"),
+            (self.loses, "lines lose packets, which are retransmitted"),
         ];
         let lines = self.lines.len();
         let far = || {
             (lines >= MOST_IMP_HOPS).then(|| {
-                format!("it is {lines} lines away, and an IMP {MOST_IMP_HOPS} hops away cannot be reached")
+                format!("it is {lines} lines away, but an IMP {MOST_IMP_HOPS} hops away cannot be reached")
             })
         };
         let found = reasons.into_iter().find(|(applies, _)| *applies);
@@ -356,19 +356,22 @@ pub(super) fn predict(
     shape: &WorkloadPattern,
 ) -> Result<PredictedFigure, String> {
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
-        return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
+        return Err("both ends must be hosts of the network: `from HOST to HOST`".to_string());
     };
     let way = |a: &str, b: &str| {
         ImpPath::between(network, a, b)
             .ok_or_else(|| format!("{} has no path from {a} to {b}", network.name))
     };
     if measurement.parts.len() > 1 || part.replicas > 1 {
-        return Err("no closed form covers several of them on one network of IMPs".to_string());
+        return Err(
+            "no closed-form formula covers several parts or pairs on one network of IMPs"
+                .to_string(),
+        );
     }
     let ways = (way(from, to)?, way(to, from)?);
     if ways.0.repeats() || ways.1.repeats() {
         return Err(
-            "a line is so slow that packets go again, after 125 ms, before they can be acknowledged".to_string()
+            "a line is so slow that packets are retransmitted, after 125 ms, before they can be acknowledged".to_string()
         );
     }
     if let Some(why) = ways.0.uncovered().or_else(|| ways.1.uncovered()) {
@@ -411,7 +414,7 @@ pub(super) fn predict(
             calls(part, &ways.0, &ways.1, of[0])
         }
         _ => Err(
-            "over IMPs the forms cover bulk transfers and calls that follow one another"
+            "over IMPs, the formulas cover bulk transfers and calls that follow one another"
                 .to_string(),
         ),
     }
@@ -425,7 +428,7 @@ fn size(part: &MeasurementPart, argument: SizeArgument) -> Result<u64, String> {
     };
     match size {
         Size::Bytes(bytes) => Ok(*bytes),
-        Size::Drawn(_) => Err("no closed form covers random sizes over IMPs".to_string()),
+        Size::Drawn(_) => Err("no closed-form formula covers random sizes over IMPs".to_string()),
     }
 }
 
@@ -471,13 +474,13 @@ fn bulk(
         "2.1.3, with interfaces and processors",
     );
     values.add(
-        "messages under way",
+        "maximum messages in flight",
         count_to_f64(under_way),
         FigureUnit::Count,
-        "links, at most the window of the IMPs (2.3) and what the destination has room for",
+        "links, limited by the window of the IMPs (2.3) and the space at the destination",
     );
     values.add(
-        "messages that would fill the way",
+        "messages that would fill the path",
         trip * there.carries_bit_s() / message_bits,
         FigureUnit::Count,
         "F of 2.1.3",
@@ -498,7 +501,8 @@ fn bulk(
         values: values.0,
         assumptions: vec![
             ALONE.to_string(),
-            "room at the destination comes with the answer to the message before".to_string(),
+            "space at the destination is granted with the answer to the previous message"
+                .to_string(),
         ],
         moved,
     })
@@ -508,12 +512,12 @@ fn bulk(
 fn allocation(part: &MeasurementPart) -> Result<u64, String> {
     let held = part.stack.number("send_buffer");
     if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
-        return Err("a send buffer holds less than the messages that may be under way, and no closed form says how it is filled".to_string());
+        return Err("a send buffer is smaller than the messages that may be in flight, and no closed-form formula describes how it is filled".to_string());
     }
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
     if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
         return Err(format!(
-            "an allocation of {allocate} B comes back in parts while messages wait for it"
+            "an allocation of {allocate} B is returned in parts while messages wait for it"
         ));
     }
     Ok(allocate)
@@ -545,11 +549,11 @@ fn calls(
     let (request, response) = (size(part, sizes.0)?, size(part, sizes.1)?);
     if request.max(response) > MESSAGE_BYTES {
         return Err(format!(
-            "no closed form covers calls of several messages of {MESSAGE_BYTES} B over IMPs"
+            "no closed-form formula covers calls of several messages of {MESSAGE_BYTES} B over IMPs"
         ));
     }
     if request.max(response) <= SHORT {
-        return Err("answers that are as short as commands meet those of the messages before, and no closed form says how often".to_string());
+        return Err("answers as short as commands meet the commands of earlier messages, and no closed-form formula gives the frequency".to_string());
     }
     let asks_s = asking_s(there, back, request, response);
     let message_s = |way: &ImpPath, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);
@@ -561,19 +565,19 @@ fn calls(
         .sum();
     let mut values = IntermediateValues::new();
     values.add(
-        "propagation, both ways",
+        "propagation, both directions",
         delay_s,
         FigureUnit::Seconds,
-        "5.4 us a mile",
+        "5.4 us per mile",
     );
     values.add(
-        "lines each way",
+        "lines in each direction",
         count_to_f64(there.lines.len() as u64),
         FigureUnit::Count,
-        "the way with the fewest",
+        "the path with the fewest",
     );
     values.add(
-        "room is asked for",
+        "requesting space",
         Some(asks_s).filter(|time| *time > 0.0),
         FigureUnit::Seconds,
         "messages of several packets (2.3)",
@@ -582,7 +586,7 @@ fn calls(
         "response time",
         value,
         FigureUnit::Seconds,
-        "stored and sent on, interfaces and processors (2.1.4)",
+        "store and forward, interfaces and processors (2.1.4)",
     );
     let limit = if delay_s > value / 2.0 {
         "propagation"

@@ -330,13 +330,13 @@ impl CallTimes {
             "service",
             self.service_s,
             FigureUnit::Seconds,
-            "mean of what the responder waits",
+            "mean waiting time of the responder",
         );
         add(
             "variation of the service",
             self.served.variation(),
             FigureUnit::Share,
-            "standard deviation over the mean of a whole call",
+            "standard deviation divided by the mean, of a whole call",
         );
         add(
             "waiting for earlier calls",
@@ -430,7 +430,7 @@ fn waiting_s(
     let pass_s = served.mean_s * count_to_f64(calls.calls.len().max(1) as u64);
     if pass_s >= interval_s {
         return Err(
-            "calls are made faster than they are answered: response times grow as long as it runs"
+            "calls are made faster than they are answered: response times grow as long as the run lasts"
                 .to_string(),
         );
     }
@@ -441,17 +441,17 @@ fn waiting_s(
     match drawn {
         Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
             said.push(
-                "calls come at random (exponential) and wait for those before them".to_string(),
+                "calls arrive at random (exponential) and wait for earlier calls".to_string(),
             );
             let wait_s = random_arrivals_wait_s(served.mean_s, served.variance_s2, interval_s)
                 .filter(|wait_s| wait_s.is_finite())
                 .ok_or(
-                    "service times have no variance, so the wait for earlier calls has no mean",
+                    "service times have no finite variance, so the wait for earlier calls has no finite mean",
                 )?;
             Ok((wait_s, pass_s / interval_s))
         }
         Some(other) => Err(alloc::format!(
-            "calls with intervals of {other} wait for the ones before now and then, and no closed form says how long"
+            "calls with intervals of {other} sometimes wait for earlier ones, and no closed-form formula gives the delay"
         )),
         None => Ok((0.0, 0.0)),
     }
@@ -532,7 +532,7 @@ pub(super) fn connects(
         && time_s >= interval_s
     {
         return Err(
-            "connections are made faster than they open: connect times grow as long as it runs"
+            "connections are made faster than they open: connect times grow as long as the run lasts"
                 .to_string(),
         );
     }
@@ -545,13 +545,14 @@ pub(super) fn connects(
     );
     assumptions.push(match s.part.stack.facts.form {
         ClosedForm::Udp => {
-            "a control datagram and its answer to connect, the same to disconnect".to_string()
+            "connecting takes a control datagram and its answer; so does disconnecting".to_string()
         }
         ClosedForm::Quic => {
-            "connecting waits one round trip; disconnecting waits for nothing".to_string()
+            "connecting waits one round trip; disconnecting does not wait".to_string()
         }
-        _ => "connecting waits for SYN and SYN/ACK; disconnecting (close) waits for nothing"
-            .to_string(),
+        _ => {
+            "connecting waits for SYN and SYN/ACK; disconnecting (close) does not wait".to_string()
+        }
     });
     let (there, back) = s.transport.connect.first().copied().unwrap_or_default();
     let loss = 1.0
@@ -586,13 +587,13 @@ fn values(s: &Situation<'_>, spent: &MessageTimeSplit) -> IntermediateValues {
         "round trip time",
         rtt_s,
         FigureUnit::Seconds,
-        "a bare packet there and back",
+        "an empty packet in each direction",
     );
     values.add(
         "propagation",
         spent.propagation_s,
         FigureUnit::Seconds,
-        "sum of the links' delays, there and back",
+        "total of the links' delays, in both directions",
     );
     values.add(
         "serialisation",
@@ -641,8 +642,8 @@ fn lossy(s: &Situation<'_>, loss: f64, values: &mut IntermediateValues, said: &m
         "1 - product of (1 - p) over its packets",
     );
     said.push(if s.transport.stream {
-        "the timeouts after a loss are not in the figure: it is of turns that meet none".to_string()
+        "the figure excludes timeouts after a loss: it is for turns without loss".to_string()
     } else {
-        "a lost datagram ends in a lost call and is in no response time".to_string()
+        "a lost datagram causes a lost call, which is not in any response time".to_string()
     });
 }

@@ -115,7 +115,7 @@ impl<'p> Situation<'p> {
             .find(|hop| hop.rate_bit_s.is_some_and(|rate| rate <= 0.0));
         if let Some(hop) = stuck {
             return Err(format!(
-                "in the long run nothing leaves from {} to {}: its rate is 0",
+                "in the long run, nothing is sent from {} to {}: the rate is 0",
                 hop.ends.0, hop.ends.1
             ));
         }
@@ -185,7 +185,7 @@ impl<'p> Situation<'p> {
             Size::Drawn(distribution) => {
                 let mean = distribution
                     .mean()
-                    .ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
+                    .ok_or_else(|| format!("the sizes {distribution} have no finite mean"))?;
                 Ok(whole(mean).max(data.least_drawn))
             }
         }
@@ -256,7 +256,7 @@ impl<'p> Situation<'p> {
         distribution
             .mean()
             .map(Some)
-            .ok_or_else(|| format!("the times {distribution} have no mean"))
+            .ok_or_else(|| format!("the times {distribution} have no finite mean"))
     }
 
     /// The sum of the means of several waits.
@@ -271,7 +271,7 @@ impl<'p> Situation<'p> {
     pub(super) fn assumptions(&self) -> Vec<String> {
         let mut all = self.transport.assumptions.clone();
         if self.drawn_sizes().next().is_some() {
-            all.push("random sizes count with their mean".to_string());
+            all.push("random sizes are counted at their mean".to_string());
         }
         if [&self.part.source, &self.part.destination]
             .iter()
@@ -279,7 +279,7 @@ impl<'p> Situation<'p> {
         {
             all.push("reading and writing files takes no time".to_string());
         }
-        all.push("hosts take no time beyond what their interfaces cost".to_string());
+        all.push("hosts take no time beyond the cost of their interfaces".to_string());
         for note in self.there.left_out.iter().chain(&self.back.left_out) {
             if !all.iter().any(|known| known == note) {
                 all.push((*note).to_string());

@@ -221,7 +221,7 @@ fn a_short_transfer_is_slow_start() {
     let time = 3.0 * RTT + 70.0 * 0.000_12 + 0.010_12 + 0.010_008_48;
     close(answer.value, 8.0 * 140.0 * 1448.0 / time, 1e-6);
     // With the next window full, what begins a connection decides whether a fifth one is needed.
-    assert!(refused(network(), part(put(), "tcp", 1448, 150)).contains("a segment more or less"));
+    assert!(refused(network(), part(put(), "tcp", 1448, 150)).contains("one segment more or less"));
     let tiny = one(network(), part(put(), "tcp", 100, 1));
     assert_eq!(tiny.limit, "round trips");
 }
@@ -304,7 +304,7 @@ fn a_small_buffer_binds() {
     let (enough, part) = reno(300_000);
     assert_eq!(one(enough, part).limit, "rate");
     let (tiny, part) = reno(3000);
-    assert!(refused(tiny, part).contains("small for 253 kB on the way"));
+    assert!(refused(tiny, part).contains("small for 253 kB in flight"));
 }
 
 /// A network whose second link is slower, with a queue.
@@ -333,7 +333,7 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(
         narrow(10e6, 6000),
         part(put(), "udp", 1000, 100),
-        "datagrams come faster",
+        "datagrams arrive faster",
     );
     says(
         narrow(10e6, 6000),
@@ -378,7 +378,7 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(
         back,
         bulk(1_000_000),
-        "acknowledgements wait for the way back",
+        "acknowledgements wait on the return path",
     );
 }
 
@@ -448,7 +448,7 @@ fn calls_wait_for_service_and_for_each_other() {
     paced.data.timings[0] = Distribution::Constant(0.04);
     assert!(refused(network(), paced.clone()).contains("faster"));
     paced.data.timings[0] = Distribution::Pareto(0.1, 0.5);
-    assert!(refused(network(), paced).contains("no mean"));
+    assert!(refused(network(), paced).contains("no finite mean"));
 }
 
 #[test]
@@ -502,7 +502,7 @@ fn calls_behind_a_transfer_know_of_its_queue() {
     };
     // 1 Mbit at 10 Mbit/s.
     assert!(
-        reason.contains("waits in the queue") && reason.contains("100 ms when it is full"),
+        reason.contains("waits in the queue") && reason.contains("100 ms when full"),
         "{reason}"
     );
 }

@@ -87,17 +87,17 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
         return Ok(());
     }
     if pace.draws < FEW {
-        return Err("too few units are paced: their beginning and end decide".into());
+        return Err("too few units are paced: their beginning and end dominate".into());
     }
     if pace.in_heaps {
         return Err(
-            "units come at random, of several pairs, or about as fast as a link passes them: no closed form says how many meet there"
+            "units arrive at random, from several pairs, or about as fast as a link passes them: no closed-form formula gives the number that meet there"
                 .into(),
         );
     }
     if estimate.grown_s > LITTLE * estimate.elapsed_s {
         return Err(
-            "units wait for the window at the beginning and catch up later, and no closed form says when"
+            "units wait for the window at the beginning and catch up later, and no closed-form formula gives the time"
                 .into(),
         );
     }
@@ -106,7 +106,9 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
     if packets.full > 0
         && fed(flow.data).any(|fed| longest * (1.0 - fed.rate / fed.before) > fed.queue)
     {
-        return Err("a unit that leaves at once is longer than a queue on its way holds".into());
+        return Err(
+            "a unit is sent at once, but a queue on its path is too small to hold it".into(),
+        );
     }
     Ok(())
 }
@@ -115,7 +117,7 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
 fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
     if limit == "round trips" {
         return Err(
-            "a transfer is mostly what begins and ends it, which goes again until it is answered"
+            "a transfer mostly consists of its start and end messages, which are retransmitted until answered"
                 .into(),
         );
     }
@@ -128,7 +130,7 @@ fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
         .and_then(|hop| Some((hop, hop.queue_bytes?)));
     match narrow {
         Some((hop, queue)) if sent > queue => Err(format!(
-            "datagrams come faster than {} passes them, and its queue of {} loses what it cannot hold",
+            "datagrams arrive faster than {} passes them, and its queue of {} overflows",
             name(hop),
             units::format_size(queue as u64)
         )),
@@ -150,7 +152,7 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
         * f64::from(s.part.replicas);
     if seconds > FIRST_TIMEOUT_S {
         return Err(format!(
-            "the first packets take {} at {}, longer than timers wait",
+            "the first packets take {} at {}, longer than the retransmission timeout",
             units::format_time(seconds),
             name(hop)
         ));
@@ -167,7 +169,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
         return Err(format!(
-            "acknowledgements wait behind what others send over {}, and no closed form says how long",
+            "acknowledgements wait behind other traffic over {}, and no closed-form formula gives the delay",
             name(hop)
         ));
     }
@@ -182,7 +184,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     };
     if rounds < LONG || !s.others_are_alike() {
         return Err(format!(
-            "no closed form says how streams that are not alike, or short, share {}",
+            "no closed-form formula describes how short or different streams share {}",
             name(hop)
         ));
     }
@@ -193,7 +195,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
 /// CUBIC takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
     if s.part.replicas > 1 && s.transport.stream {
-        return Err("windows of several streams open side by side, and no closed form says when each leaves slow start".into());
+        return Err("windows of several streams open concurrently, and no closed-form formula gives the time at which each leaves slow start".into());
     }
     Ok(())
 }
@@ -212,7 +214,7 @@ fn way_back(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(),
     // At first each segment is acknowledged, later every second.
     if s.transport.stream && acks > segments {
         return Err(format!(
-            "acknowledgements wait for the way back: {} passes fewer of them than segments come",
+            "acknowledgements wait on the return path: {} passes them more slowly than segments arrive",
             name(back)
         ));
     }
@@ -240,11 +242,11 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
         .iter()
         .any(|hop| mean_loss::in_bursts(&hop.losses))
     {
-        return Err("no closed form says what bursts of loss cost a stream".into());
+        return Err("no closed-form formula gives the cost of bursts of loss to a stream".into());
     }
     if expected < MANY {
         return Err(format!(
-            "{expected:.1} losses are expected: where they fall decides, and no closed form says that"
+            "{expected:.1} losses are expected: their positions matter, and no closed-form formula gives them"
         ));
     }
     Ok(())
@@ -272,7 +274,7 @@ fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Res
     );
     if estimate.binds == "loss" || lets.is_some_and(|lets| lets < MUCH_MORE * estimate.steady_bit_s)
     {
-        return Err("losses keep the window so small that timers decide, and no closed form says how often they end".into());
+        return Err("losses keep the window so small that timeouts dominate, and no closed-form formula gives their frequency".into());
     }
     Ok(())
 }
@@ -285,11 +287,14 @@ fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), S
         return Ok(());
     }
     if !s.transport.stream && elapsed_s < LONG * rtt_s {
-        return Err("datagrams of several pairs begin and end among those of the others, and no closed form says how".into());
+        return Err(
+            "datagrams of several pairs interleave, and no closed-form formula describes how"
+                .into(),
+        );
     }
     let may_drop = flow.data.hops.iter().any(|hop| hop.queue_bytes.is_some());
     if s.transport.stream && may_drop && elapsed_s < TIMERS * LEAST_TIMEOUT_S {
-        return Err("of several streams one may wait for a timer while the others go on: no closed form says how often".into());
+        return Err("one of several streams may wait for a timeout while the others continue: no closed-form formula gives the frequency".into());
     }
     Ok(())
 }
@@ -313,7 +318,7 @@ fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a window of {:.1} segments waits for acknowledgements that are delayed, and no closed form says how often",
+        "a window of {:.1} segments waits for delayed acknowledgements, and no closed-form formula gives the frequency",
         window / segment
     ))
 }
@@ -385,13 +390,13 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
         let size = units::format_size(queue as u64);
         if needed > queue && rounds < LONG {
             return Err(format!(
-                "slow start overruns the queue of {size} at {}, and no closed form says what that costs",
+                "slow start overruns the queue of {size} at {}, and no closed-form formula gives the cost",
                 name(hop)
             ));
         }
         if needed > queue && small(flow, product, queue) {
             return Err(format!(
-                "the queue of {size} at {} is small for {} on the way: no closed form holds there",
+                "the queue of {size} at {} is small for {} in flight: no closed-form formula holds there",
                 name(hop),
                 units::format_size(product as u64)
             ));
@@ -434,7 +439,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
                 .window_bytes
                 .is_some_and(|window| window < count_to_f64(bytes))
         {
-            return Err("messages are longer than the buffers written, and no closed form says how their windows move".into());
+            return Err("messages are longer than the specified buffers, and no closed-form formula describes how their windows move".into());
         }
         if packets.full > 0 {
             way_back(s, path, s.opposite(path))?;
@@ -455,7 +460,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
             if all * (1.0 - rate / before) + count_to_f64(most) > queue && several {
                 let size = units::format_size(queue as u64);
                 return Err(format!(
-                    "messages are longer than the queue of {size} at {} holds, and no closed form says what that costs",
+                    "messages are longer than the queue of {size} at {}, and no closed-form formula gives the cost",
                     name(hop)
                 ));
             }

@@ -64,7 +64,7 @@ pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> O
     place(plan, modelled);
     made_up.then(|| {
         format!(
-            "no network was named: each host has a link of {} and {} to one switch",
+            "no network was named: each host is connected to one switch by a link of {} and {}",
             units::format_rate(RATE_BIT_S),
             units::format_time(DELAY.seconds())
         )

@@ -9,7 +9,7 @@ use alloc::string::String;
 use stackline_core::plan::{MeasurementPart, Stack};
 use stackline_core::procedure::{OperationCall, PairSide, Procedure};
 
-const HINT: &str = "give each writer a FILE of its own, or write `> memory`";
+const HINT: &str = "give each writer its own FILE, or write `> memory`";
 
 impl Checker<'_> {
     /// One part by itself.
@@ -19,18 +19,19 @@ impl Checker<'_> {
         };
         if stack.word("receive") == Some("truncate") {
             let message = format!(
-                "`{}(receive = truncate)` drops the data that the FILE is for",
+                "`{}(receive = truncate)` drops the data meant for the FILE",
                 stack.name
             );
-            let diagnostic = Diagnostic::error(file.span, message, "nothing would come to it");
+            let diagnostic =
+                Diagnostic::error(file.span, message, "nothing would be written to it");
             self.report
-                .push(diagnostic.hint("leave `receive = truncate` out, or write `> memory`"));
+                .push(diagnostic.hint("omit `receive = truncate`, or write `> memory`"));
         }
         if replicas > 1 {
-            let message = format!("{replicas} pairs would overwrite one FILE");
+            let message = format!("{replicas} pairs would overwrite the same FILE");
             let diagnostic = Diagnostic::error(file.span, message, "expected one pair, or no FILE");
             self.report
-                .push(diagnostic.hint("leave the number of pairs out, or write `> memory`"));
+                .push(diagnostic.hint("omit the number of pairs, or write `> memory`"));
         }
     }
 
@@ -56,14 +57,14 @@ impl Checker<'_> {
                     None => continue,
                     Some(other) if other == index => {
                         format!(
-                            "both sides of `{}` would overwrite one FILE",
+                            "both sides of `{}` would overwrite the same FILE",
                             part.procedure.name
                         )
                     }
-                    Some(_) => "two parts of a measurement would overwrite one FILE".into(),
+                    Some(_) => "two parts of a measurement would overwrite the same FILE".into(),
                 };
                 let diagnostic =
-                    Diagnostic::error(file.span, message, "another writer on this host has it");
+                    Diagnostic::error(file.span, message, "another writer on this host uses it");
                 self.report.push(diagnostic.hint(HINT));
             }
         }

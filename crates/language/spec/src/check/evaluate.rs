@@ -40,7 +40,7 @@ impl Bindings<'_> {
     /// ` with N = 3` behind a message about a value that varies.
     pub(crate) fn with(&self, value: &SpecValue) -> String {
         match &value.base {
-            Base::Variable(name) => format!(" with {name} = {}", self.get(name).unwrap_or(1.0)),
+            Base::Variable(name) => format!(" (with {name} = {})", self.get(name).unwrap_or(1.0)),
             Base::Number(_) => String::new(),
         }
     }
@@ -63,18 +63,18 @@ impl Bindings<'_> {
             |message: String, label: String| Err(Diagnostic::error(value.span, message, label));
         if !is_whole(number) {
             let message = format!(
-                "{what} has to be a whole number, not {number}{}",
+                "{what} must be a whole number, not {number}{}",
                 self.with(value)
             );
             return error(message, "not a whole number".into());
         }
         let rounded = (number + 0.5) as u64;
         if rounded < least {
-            let message = format!("{what} has to be at least {least}{}", self.with(value));
+            let message = format!("{what} must be at least {least}{}", self.with(value));
             return error(message, format!("this is {rounded}"));
         }
         if rounded > most {
-            let message = format!("{what} may be at most {most}{}", self.with(value));
+            let message = format!("{what} must be at most {most}{}", self.with(value));
             return error(message, format!("this is {rounded}"));
         }
         Ok(rounded)
@@ -85,12 +85,12 @@ impl Bindings<'_> {
         let seconds = self.number(value);
         let duration = Duration::from_seconds(seconds);
         if duration == Duration::ZERO {
-            let message = format!("{what} has to be above zero{}", self.with(value));
-            return Err(Diagnostic::error(value.span, message, "no time at all"));
+            let message = format!("{what} must be above zero{}", self.with(value));
+            return Err(Diagnostic::error(value.span, message, "this is zero"));
         }
         if seconds > LONGEST {
             let message = format!(
-                "{what} may be at most {LONGEST} seconds{}",
+                "{what} must be at most {LONGEST} seconds{}",
                 self.with(value)
             );
             return Err(Diagnostic::error(value.span, message, "too long"));
@@ -126,7 +126,9 @@ impl Bindings<'_> {
                     "`empirical` takes a file",
                     "expected `file` and a name",
                 )
-                .hint("as in `empirical(file \"sizes.txt\")`, with one number on each line"));
+                .hint(
+                    "for example `empirical(file \"sizes.txt\")`, with one number on each line",
+                ));
             }
             (Some(file), _) => {
                 let message = format!("`{name}` takes numbers, not a file");
@@ -161,7 +163,7 @@ impl Bindings<'_> {
             let takes = row.map_or(&[][..], |(_, takes, ..)| *takes);
             Diagnostic::error(
                 drawn.span,
-                format!("`{name}` cannot be drawn: {what}"),
+                format!("invalid `{name}`: {what}"),
                 "these parameters",
             )
             .hint(format!("it takes `{name}({})`", takes.join(", ")))

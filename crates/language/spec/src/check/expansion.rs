@@ -146,13 +146,12 @@ impl Checker<'_> {
     fn affordable(&mut self, specification: &Specification, total: usize) -> bool {
         let span = specification.span;
         let too_many = |message: String| {
-            Diagnostic::error(span, message, "with its sweeps and stacks")
-                .hint("sweep fewer values, or split the text")
+            Diagnostic::error(span, message, "including its sweeps and stacks")
+                .hint("sweep fewer values, or split the input")
         };
         if self.plan.measurements.len().saturating_add(total) > MOST {
-            self.report.push(too_many(format!(
-                "the text has more than {MOST} measurements"
-            )));
+            self.report
+                .push(too_many(format!("there are more than {MOST} measurements")));
             return false;
         }
         let crossed = self
@@ -169,9 +168,8 @@ impl Checker<'_> {
         match self.budget.checked_sub(weight.saturating_mul(total)) {
             Some(left) => self.budget = left,
             None => {
-                self.report.push(too_many(
-                    "the measurements of the text take too much memory".into(),
-                ));
+                self.report
+                    .push(too_many("the measurements take too much memory".into()));
                 return false;
             }
         }
@@ -347,12 +345,12 @@ impl Checker<'_> {
                 .map(|(name, value)| format!("{name} = {value}"))
                 .collect();
             let message = match with.as_slice() {
-                [] => "no part remains to be measured".into(),
-                with => format!("no part remains to be measured with {}", with.join(", ")),
+                [] => "no part is left to measure".into(),
+                with => format!("no part is left to measure (with {})", with.join(", ")),
             };
             let diagnostic = Diagnostic::error(first.span, message, "no pair runs this part");
             self.report
-                .push(diagnostic.hint("let the number of pairs begin at 1"));
+                .push(diagnostic.hint("start the number of pairs at 1"));
             return None;
         }
         let measurement = Measurement {
@@ -431,7 +429,7 @@ impl Checker<'_> {
             self.report.push(Diagnostic::error(
                 share.span,
                 message,
-                "expected as in `until 2%`",
+                "expected a percentage such as `2%`",
             ));
             return None;
         }
@@ -439,7 +437,7 @@ impl Checker<'_> {
             None => u64::from(runs).saturating_mul(10).max(100),
             Some(value) => self.report.keep(bindings.whole(
                 value,
-                "the most runs",
+                "the maximum number of runs",
                 u64::from(runs),
                 MOST_RUNS * 10,
             ))?,
@@ -464,14 +462,14 @@ impl Checker<'_> {
             && !ours.is_empty()
             && ours.iter().all(|measurement| measurement.parts.len() < 2)
         {
-            let message = "a background without load measures its part alone";
+            let message = "a background without load measures only its own part";
             let diagnostic = Diagnostic::warning(
                 specification.span,
                 message,
                 "the load is zero for every value",
             );
             self.report
-                .push(diagnostic.hint("let the number of pairs go above 0"));
+                .push(diagnostic.hint("include a number of pairs above 0"));
         }
     }
 

@@ -86,7 +86,7 @@ fn uncrossed(tree: &Tree, measurements: &[Measurement]) -> Option<Diagnostic> {
     let diagnostic = Diagnostic::warning(
         first.name.span,
         message,
-        "it has no effect on what is measured",
+        "it has no effect on any measurement",
     );
     let example: Vec<&str> = first.host_names().map(|word| word.text.as_str()).collect();
     Some(diagnostic.hint(match example[..] {
@@ -148,14 +148,14 @@ fn unmarked(
         .map(|available| format!("`--in {}`", available.can.world));
     let takes: Vec<String> = stacks.chain(others).collect();
     let message = format!(
-        "`{name}` takes no part in ECN in the {} world",
+        "`{name}` does not support ECN in the {} world",
         measurement.world
     );
-    let label = "the queue drops its packets where it would mark those of others";
+    let label = "the queue drops packets of this stream where it would only mark those of others";
     let diagnostic = Diagnostic::warning(span, message, label);
     Some(if takes.is_empty() {
         diagnostic
     } else {
-        diagnostic.hint(format!("marks take effect with {}", takes.join(", ")))
+        diagnostic.hint(format!("ECN works with {}", takes.join(", ")))
     })
 }

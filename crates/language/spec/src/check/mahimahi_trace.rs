@@ -14,12 +14,12 @@ pub(crate) fn parse_moments(text: &str, file: &Word) -> Result<Vec<u32>, Diagnos
     let moments = lines(text).map_err(|(line, what)| {
         let message = format!("line {line} of `{}` {what}", file.text);
         Diagnostic::error(file.span, message, "this trace")
-            .hint("a Mahimahi trace has on each line a whole number of milliseconds, not less than the one before")
+            .hint("each line of a Mahimahi trace is a whole number of milliseconds, not less than the previous one")
     })?;
     if moments.last().is_none_or(|last| *last == 0) {
-        let message = format!("the trace `{}` has no moment after 0 ms", file.text);
+        let message = format!("the trace `{}` has no time after 0 ms", file.text);
         let diagnostic = Diagnostic::error(file.span, message, "nothing would ever arrive");
-        return Err(diagnostic.hint("its last line is the time after which it begins again"));
+        return Err(diagnostic.hint("its last line is the time after which it repeats"));
     }
     Ok(moments)
 }
@@ -34,10 +34,12 @@ fn lines(text: &str) -> Result<Vec<u32>, (usize, String)> {
             return wrong(String::from("is not a whole number of milliseconds"));
         };
         if let Some(last) = moments.last().filter(|last| **last > moment) {
-            return wrong(format!("says {moment} behind {last}"));
+            return wrong(format!("has {moment} after {last}"));
         }
         if moments.len() == MOST_MOMENTS {
-            return wrong(format!("is one too many; a trace may have {MOST_MOMENTS}"));
+            return wrong(format!(
+                "is one too many; a trace may have at most {MOST_MOMENTS} lines"
+            ));
         }
         moments.push(moment);
     }

@@ -156,14 +156,14 @@ impl Checker<'_> {
         let cpu = item
             .cpu
             .as_ref()
-            .and_then(|value| self.whole(value, "the number of a core", 0, MOST_CORES));
+            .and_then(|value| self.whole(value, "the core number", 0, MOST_CORES));
         let via = match &item.via {
             Some(Some(destination)) => {
                 if let Some(what) = bad_destination(&destination.text) {
                     self.report.push(Diagnostic::error(
                         destination.span,
                         what,
-                        "expected as in \"user@10.0.0.5\"",
+                        "expected a destination such as \"user@10.0.0.5\"",
                     ));
                 }
                 Via::Ssh(destination.text.clone())
@@ -221,12 +221,13 @@ impl Checker<'_> {
             self.report.push(diagnostic.hint("choose another name"));
         } else if self.procedures.contains_key(&key) {
             let message = format!(
-                "`{}` takes the place of the standard application type",
+                "`{}` replaces the standard application type",
                 item.name.text
             );
-            let diagnostic = Diagnostic::warning(item.name.span, message, "a name of the prelude");
+            let diagnostic =
+                Diagnostic::warning(item.name.span, message, "a name from the prelude");
             self.report
-                .push(diagnostic.hint("choose another name if you did not mean this"));
+                .push(diagnostic.hint("choose another name if this is unintended"));
         }
         self.procedures.insert(key, compiled);
     }
@@ -267,9 +268,9 @@ impl Checker<'_> {
                 end: name.len(),
                 origin: TextOrigin::Host(index),
             };
-            let message = format!("the specification names no host `{name}`");
+            let message = format!("the specification has no host `{name}`");
             let hint = match named.iter().copied().collect::<Vec<_>>().as_slice() {
-                [] => "leave it out; without FROM and TO both ends are on this machine".to_string(),
+                [] => "omit it; without FROM and TO, both ends are on this machine".to_string(),
                 hosts => format!("its hosts are {}", hosts.join(", ")),
             };
             let diagnostic =
@@ -322,7 +323,7 @@ impl Checker<'_> {
         if !any && self.report.errors() == 0 {
             let diagnostic = Diagnostic::warning(
                 TextSpan::default(),
-                "the specification has no measurement",
+                "the specification contains no measurement",
                 "",
             );
             self.report

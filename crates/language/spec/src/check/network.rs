@@ -72,7 +72,7 @@ pub(crate) fn resolve_names(item: &NetworkItem, report: &mut DiagnosticReport) -
         report.push(Diagnostic::error(
             item.name.span,
             message,
-            format!("this has {}", nodes.len()),
+            format!("this one has {}", nodes.len()),
         ));
     } else if !item.broken && nodes.len() == item.node_names().count() {
         reachability::check(item, report);
@@ -104,7 +104,7 @@ fn ends(
         }
     }
     if first.text == second.text {
-        let message = format!("a link joins `{}` to itself", first.text);
+        let message = format!("a link connects `{}` to itself", first.text);
         report.push(Diagnostic::error(
             first.span.to(second.span),
             message,
@@ -117,7 +117,7 @@ fn switch(item: &SwitchItem, report: &mut DiagnosticReport) -> NetworkSwitch {
     if let (Some((true, span)), None) = (item.abr, &item.cells) {
         let diagnostic = Diagnostic::error(
             span,
-            "only cells have management cells that tell rates",
+            "only a switch with `cells` has management cells to signal rates",
             "needs `cells`",
         );
         report.push(diagnostic.hint("`cells 53;` makes it an ATM switch"));
@@ -141,11 +141,11 @@ fn switch(item: &SwitchItem, report: &mut DiagnosticReport) -> NetworkSwitch {
 }
 
 fn cell(value: &SpecValue) -> Result<u64, Diagnostic> {
-    let bytes = fixed(value, "the size of a cell", 0, LARGEST_PACKET)?;
+    let bytes = fixed(value, "the cell size", 0, LARGEST_PACKET)?;
     if bytes > CELL_HEADER {
         return Ok(bytes);
     }
-    let message = format!("a cell of {bytes} bytes has no room for data");
-    let label = format!("{CELL_HEADER} bytes of every cell are its header");
+    let message = format!("a cell of {bytes} bytes has no space for data");
+    let label = format!("the header takes {CELL_HEADER} bytes of every cell");
     Err(Diagnostic::error(value.span, message, label).hint("write `cells 53`, as in ATM"))
 }

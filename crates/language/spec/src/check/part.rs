@@ -97,9 +97,9 @@ impl Checker<'_> {
     ) -> Option<StackTable> {
         let found = stack::find(&stack.name, self.tables(specification)).copied();
         if found.is_none() {
-            let message = format!("unknown stack `{}` to fall back on", stack.name);
+            let message = format!("unknown default stack `{}`", stack.name);
             let diagnostic =
-                Diagnostic::error(item.application.span, message, "this part names no stack");
+                Diagnostic::error(item.application.span, message, "no stack is named here");
             self.report
                 .push(diagnostic.hint("name one, as in `over udp`"));
         }
@@ -164,9 +164,9 @@ impl Checker<'_> {
                 let distribution = self.report.keep(result)?;
                 #[expect(clippy::cast_precision_loss, reason = "a power of two")]
                 if distribution.bounds().1 > LARGEST_UNIT as f64 {
-                    let message = format!("{WHAT} may be at most {LARGEST_UNIT}");
+                    let message = format!("{WHAT} must be at most {LARGEST_UNIT}");
                     self.report
-                        .push(Diagnostic::error(drawn.span, message, "draws beyond it"));
+                        .push(Diagnostic::error(drawn.span, message, "it draws more"));
                     return None;
                 }
                 #[expect(
@@ -195,8 +195,7 @@ impl Checker<'_> {
             };
             let message = format!("`{}` has one size of data unit, not two", procedure.name);
             let diagnostic = Diagnostic::error(data.span.to(span), message, "expected one size");
-            self.report
-                .push(diagnostic.hint("leave the second size out"));
+            self.report.push(diagnostic.hint("omit the second size"));
         }
     }
 
@@ -255,8 +254,8 @@ impl Checker<'_> {
         if let Some(AccessItem::WholeFile(name)) = &item.destination {
             let diagnostic = Diagnostic::error(
                 name.span,
-                "a FILE behind `>` has no length yet",
-                "receives what is sent",
+                "a FILE after `>` has no length yet",
+                "it receives whatever is sent",
             );
             self.report
                 .push(diagnostic.hint(format!("write `> file {}`", name.text)));
@@ -275,8 +274,8 @@ impl Checker<'_> {
         };
         let trouble = if !matches!(data.count, CountItem::Open) {
             Some((
-                "the whole FILE or so many data units, not both",
-                "leave the number or amount out, or `whole`",
+                "specify either the whole FILE or a number of data units, not both",
+                "omit the number or amount, or `whole`",
             ))
         } else if sends(PairSide::Initiator) && sends(PairSide::Responder) {
             Some((
@@ -310,7 +309,7 @@ impl Checker<'_> {
         let name = table.name;
         let refused = match (&data.unit, data.last_unit()) {
             (Size::Drawn(_), _) => Some((
-                "the last data unit would be cut to any size".to_string(),
+                "the last data unit could be truncated to any size".to_string(),
                 "a number of units, as in `*1000`".into(),
             )),
             (Size::Bytes(unit), Some(last)) if last < least => {
@@ -336,17 +335,17 @@ impl Checker<'_> {
         bindings: Bindings<'_>,
     ) -> Option<UnitCount> {
         if matches!(&data.unit, SizeItem::Value(unit) if bindings.number(unit) == 0.0) {
-            let message = "units of no size never make up an amount";
+            let message = "units of size 0 never add up to an amount";
             let diagnostic = Diagnostic::error(value.span, message, "an amount in bytes");
             self.report
                 .push(diagnostic.hint("write a number of units, as in `0*1000`"));
             return None;
         }
         if let (Base::Number(bytes), SpecUnit::None) = (&value.base, &value.unit) {
-            let message = format!("the amount of data is taken as {bytes} B");
+            let message = format!("the amount of data is interpreted as {bytes} B");
             let diagnostic = Diagnostic::warning(value.span, message, "no unit");
             self.report.push(diagnostic.hint(format!(
-                "write `{bytes} B`, or `*{bytes}` for so many data units"
+                "write `{bytes} B`, or `*{bytes}` for that many data units"
             )));
         }
         let result = bindings.whole(value, "the amount of data", 1, 1_000_000_000_000_000);
@@ -362,16 +361,16 @@ impl Checker<'_> {
         let named = procedure.timings.len();
         if let Some((drawn, _)) = item.timings.get(named) {
             let message = format!(
-                "`{}` has {}, and {} are given",
+                "`{}` has {}; number given: {}",
                 procedure.name,
                 timings(named),
                 item.timings.len()
             );
             let diagnostic = Diagnostic::error(drawn.span, message, "one too many");
             self.report.push(match procedure.timings.as_slice() {
-                [] => diagnostic.hint("leave it out"),
+                [] => diagnostic.hint("omit it"),
                 names => diagnostic.hint(format!(
-                    "its timings are, in this order: {}",
+                    "its timings, in this order, are {}",
                     names.join(", ")
                 )),
             });
@@ -401,13 +400,12 @@ impl Checker<'_> {
                 continue;
             }
             let message =
-                "all operations begin at once: later ones count their wait for earlier ones";
-            let diagnostic =
-                Diagnostic::warning(drawn.span, message, "no time from one to the next");
+                "all operations begin at once, so later ones include their wait for earlier ones";
+            let diagnostic = Diagnostic::warning(drawn.span, message, "no time between operations");
             self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
-                "leave the timing out: each operation then begins when the one before it has ended"
+                "omit the timing, so that each operation begins when the previous one has ended"
             } else {
-                "write a procedure without this `Pace`: each operation then begins when the one before it has ended"
+                "write a procedure without this `Pace`, so that each operation begins when the previous one has ended"
             }));
         }
     }
@@ -552,7 +550,7 @@ impl Checker<'_> {
             (writes, &destination, '>', "WriteFile"),
         ] {
             if needed && !matches!(end, DataAccess::File(_)) {
-                let message = format!("`{}` does {name}, but no FILE is given", procedure.name);
+                let message = format!("`{}` uses {name}, but no FILE is given", procedure.name);
                 let diagnostic = Diagnostic::error(
                     item.application.span,
                     message,
@@ -584,19 +582,19 @@ impl Checker<'_> {
             let message = format!("`{}` does not carry files", table.name);
             Diagnostic::error(span, message, "a FILE").hint("use `memory`, or another stack")
         } else if !used {
-            let message = format!("`{}` has no use for a FILE", procedure.name);
+            let message = format!("`{}` does not use a FILE", procedure.name);
             Diagnostic::error(span, message, "a FILE")
-                .hint("files go with bulk transfers, ReadFile and WriteFile")
+                .hint("use files with bulk transfers, ReadFile or WriteFile")
         } else if name.is_empty()
             || name.starts_with('/')
             || name.split('/').any(|step| step == "..")
         {
             Diagnostic::error(
                 span,
-                "a FILE lies under the directory its agent may use",
+                "a FILE must be in the directory that its agent may use",
                 "expected a name within it",
             )
-            .hint("give the directory with `host NAME files \"DIRECTORY\";` and a name in it here")
+            .hint("specify the directory with `host NAME files \"DIRECTORY\";` and a name within it here")
         } else {
             return;
         };
@@ -623,7 +621,7 @@ impl Checker<'_> {
             return Some((None, None));
         };
         let mut core = |value: &SpecValue| {
-            let result = bindings.whole(value, "the number of a core", 0, MOST_CORES);
+            let result = bindings.whole(value, "the core number", 0, MOST_CORES);
             self.report
                 .keep(result)
                 .and_then(|core| usize::try_from(core).ok())
@@ -636,7 +634,7 @@ impl Checker<'_> {
 
 fn timings(number: usize) -> alloc::string::String {
     match number {
-        0 => "no timing".to_string(),
+        0 => "no timings".to_string(),
         1 => "one timing".to_string(),
         _ => format!("{number} timings"),
     }

@@ -59,7 +59,7 @@ pub(crate) fn compile(
         report.push(Diagnostic::warning(
             word.span,
             message,
-            "no Delay or Pace has it as its argument",
+            "it is not the argument of any Delay or Pace",
         ));
     }
     measured(&initiator, item, report);
@@ -99,7 +99,7 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Diagno
         report.push(
             Diagnostic::error(
                 span,
-                "the measured stretch begins or ends within a repeat",
+                "the measured interval begins or ends inside a repeat",
                 "expected outside any repeat",
             )
             .hint("put StartMeasurement and StopMeasurement around the repeat"),
@@ -112,17 +112,16 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Diagno
     );
     let right = matches!((starts.as_slice(), stops.as_slice()), ([start], [stop]) if start < stop);
     if !right {
-        let message = format!(
-            "the initiator of `{}` has to measure one stretch",
-            name.text
-        );
+        let message = format!("the initiator of `{}` must measure one interval", name.text);
         report.push(
             Diagnostic::error(
                 name.span,
                 message,
-                "expected one StartMeasurement and behind it one StopMeasurement",
+                "expected one StartMeasurement, followed by one StopMeasurement",
             )
-            .hint("put `StartMeasurement;` and `StopMeasurement;` around what is to be timed"),
+            .hint(
+                "put `StartMeasurement;` and `StopMeasurement;` around the operations to be timed",
+            ),
         );
     }
 }
@@ -140,8 +139,7 @@ fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<TextSpan> {
 }
 
 /// A responder that calls somebody else.
-const CHAIN: &str = "a chain of calls through a middle host cannot be written; `Delay` at the responder stands for what is behind it \
-    (docs/LIMITS.md)";
+const CHAIN: &str = "a chain of calls through a middle host cannot be specified; use `Delay` at the responder to represent the hosts behind it (docs/LIMITS.md)";
 
 impl Compiler<'_, '_> {
     fn side(&mut self, item: &ProcedureItem, side: PairSide) -> Vec<SpannedStep> {
@@ -180,7 +178,7 @@ impl Compiler<'_, '_> {
                     None => CountArgument::Count,
                     Some(value) => CountArgument::Times(fixed(
                         value,
-                        "a repeat's number of times",
+                        "the repeat count",
                         1,
                         1_000_000_000_000,
                     )?),
@@ -278,7 +276,7 @@ impl Compiler<'_, '_> {
                 }
                 let message = format!("unknown timing `{}`", word.text);
                 let hint = format!(
-                    "name it after the procedure, as in `procedure name({}) {{`",
+                    "list it after the procedure's name, as in `procedure name({}) {{`",
                     word.text
                 );
                 let known: Vec<&str> = self
@@ -299,7 +297,7 @@ impl Compiler<'_, '_> {
             }
             None => {
                 let message = format!("`{name}` takes a timing or a distribution");
-                Err(Diagnostic::error(span, message, "nothing given")
+                Err(Diagnostic::error(span, message, "no argument is given")
                     .hint(format!("write `{name}(constant(1 ms))`, or name a timing")))
             }
         }
@@ -308,7 +306,7 @@ impl Compiler<'_, '_> {
 
 fn plural(number: usize) -> String {
     match number {
-        0 => "no argument".into(),
+        0 => "no arguments".into(),
         1 => "one argument".into(),
         _ => format!("{number} arguments"),
     }
@@ -354,7 +352,7 @@ fn mark(arguments: &[Argument], span: TextSpan) -> Result<String, Diagnostic> {
         _ => Err(Diagnostic::error(
             span,
             "`Mark` takes a name",
-            "expected as in `Mark(halfway)`",
+            "expected a name, as in `Mark(halfway)`",
         )),
     }
 }

@@ -62,14 +62,16 @@ impl<'f> SpecFiles<'f> {
             self.room = left;
             return Ok(());
         }
-        let message = format!("the files that networks name hold more than {MOST_FILED} values");
-        Err(Diagnostic::error(span, message, "too much with this one")
-            .hint("use shorter files, or fewer of them"))
+        let message = format!("the files named by networks contain more than {MOST_FILED} values");
+        Err(
+            Diagnostic::error(span, message, "the limit is exceeded here")
+                .hint("use shorter files, or fewer files"),
+        )
     }
 
     fn read(&self, file: &Word) -> Result<String, Diagnostic> {
         (self.read)(&file.text).map_err(|cause| {
-            let message = format!("`{}` cannot be read: {cause}", file.text);
+            let message = format!("cannot read `{}`: {cause}", file.text);
             Diagnostic::error(file.span, message, "this file")
         })
     }
@@ -86,7 +88,7 @@ fn numbers(text: &str, name: &str, span: TextSpan) -> Result<Vec<f64>, Diagnosti
         let value: f64 = line.parse().unwrap_or(f64::NAN);
         if !value.is_finite() || value < 0.0 {
             let message = format!(
-                "line {} of `{name}` is not a number from zero up",
+                "line {} of `{name}` is not a number of zero or more",
                 index + 1
             );
             return Err(
@@ -102,7 +104,7 @@ fn numbers(text: &str, name: &str, span: TextSpan) -> Result<Vec<f64>, Diagnosti
     if values.is_empty() {
         return Err(Diagnostic::error(
             span,
-            format!("`{name}` holds no value"),
+            format!("`{name}` contains no values"),
             "this file",
         ));
     }

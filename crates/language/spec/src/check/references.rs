@@ -117,10 +117,10 @@ impl<'c> Checker<'c> {
         if matches!(specification.composer, Background | PriorityBackground)
             && specification.parts.len() < 2
         {
-            let message = "a background without load measures its part alone";
+            let message = "a background without load measures only its own part";
             let diagnostic = Diagnostic::warning(specification.span, message, "only one part");
             self.report
-                .push(diagnostic.hint("add the load behind `|`, as in `| 5 bulk_get 1024*3000`"));
+                .push(diagnostic.hint("add the load after `|`, as in `| 5 bulk_get 1024*3000`"));
         }
     }
 
@@ -139,7 +139,7 @@ impl<'c> Checker<'c> {
             if !defined.insert(&sweep.name.text) {
                 let message = format!("the variable `{}` is given twice", sweep.name.text);
                 let diagnostic = Diagnostic::error(sweep.name.span, message, "already given");
-                self.report.push(diagnostic.hint("join the two lists"));
+                self.report.push(diagnostic.hint("merge the two lists"));
             }
         }
         let crossed = self.crossed_variables(specification);
@@ -175,7 +175,7 @@ impl<'c> Checker<'c> {
                     "every value gives the same measurement",
                 );
                 self.report.push(diagnostic.hint(format!(
-                    "write `{0}` or `<{0}>` where it should stand",
+                    "write `{0}` or `<{0}>` where it should be used",
                     sweep.name.text
                 )));
             }
@@ -224,12 +224,12 @@ impl<'c> Checker<'c> {
         for sweep in specification.sweeps.iter().filter(only_there) {
             if let Some((name, span)) = used.iter().find(|(name, _)| *name == sweep.name.text) {
                 let message = format!(
-                    "the values of `{name}` are rates or percentages, which a network alone has"
+                    "the values of `{name}` are rates or percentages, which only a network can have"
                 );
                 let diagnostic =
                     Diagnostic::error(*span, message, "expected a size, a time or a number");
                 self.report.push(diagnostic.hint(
-                    "write numbers, sizes or times; a network's rates need a variable of their own",
+                    "write numbers, sizes or times; use a separate variable for a network's rates",
                 ));
             }
         }
@@ -257,7 +257,7 @@ impl<'c> Checker<'c> {
             let diagnostic = Diagnostic::error(
                 ours.unwrap_or(fallback),
                 format!("the parts of a measurement {what}"),
-                "another than the first part's",
+                "different from the first part's",
             );
             self.report
                 .push(diagnostic.hint("write the clause after the composer's name, for all parts"));
@@ -271,7 +271,7 @@ impl<'c> Checker<'c> {
         {
             differs(
                 ours.map(|(_, clause)| clause.span),
-                "have to be in one world",
+                "must run in the same world",
             );
         }
         let (ours, theirs) = (
@@ -281,7 +281,7 @@ impl<'c> Checker<'c> {
         if ours.map(|(name, _)| name.text.as_str()) != theirs.map(|(name, _)| name.text.as_str()) {
             differs(
                 ours.map(|(_, clause)| clause.span),
-                "have to be across one network",
+                "must cross the same network",
             );
         }
     }
@@ -309,7 +309,7 @@ impl<'c> Checker<'c> {
                 (Some(host), None) => self.declared_host(host),
                 (None, Some(network)) => {
                     let message = format!(
-                        "a part across the network `{}` has to say between which hosts",
+                        "a part across the network `{}` must name its two hosts",
                         network.name
                     );
                     let diagnostic = Diagnostic::error(

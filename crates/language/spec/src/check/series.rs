@@ -39,7 +39,7 @@ fn too_many(span: TextSpan) -> Diagnostic {
         format!("a sweep has more than {MOST} values"),
         "the series is too long",
     )
-    .hint("write two values before `...` to give a larger step")
+    .hint("write two values before `...` to specify a larger step")
 }
 
 /// What `...` and the end add behind `before`.
@@ -99,7 +99,7 @@ fn ended(
         Diagnostic::warning(
             span,
             format!("the series does not reach {end}"),
-            format!("taken as its last value, behind {below}"),
+            format!("used as its last value, after {below}"),
         )
         .hint(format!("did you mean {near}?")),
     );

@@ -143,9 +143,9 @@ fn mismatched(
 ) -> Diagnostic {
     let found = found.map_or("nothing more".to_string(), SideOutline::describe);
     let wanted = wanted.map_or("nothing more".to_string(), SideOutline::describe);
-    let message = "the two sides do not match, operation by operation";
-    Diagnostic::error(span, message, format!("the responder has {found} here, the initiator needs {wanted}"))
-        .hint("each operation of the initiator needs its counterpart at the responder, in the same order and repeats")
+    let message = "the operations of the two sides do not match";
+    Diagnostic::error(span, message, format!("the responder has {found} here, but the initiator needs {wanted}"))
+        .hint("each operation of the initiator needs its counterpart at the responder, in the same order and with the same repeats")
 }
 
 /// StepKind the initiator may do now.
@@ -169,7 +169,7 @@ pub(crate) fn connections(initiator: &[SpannedStep], report: &mut DiagnosticRepo
             report.push(
                 Diagnostic::error(
                     span,
-                    "the initiator ends while it is connected",
+                    "the initiator ends while it is still connected",
                     "expected DisconnectRequest after this",
                 )
                 .hint("end both sides: `DisconnectRequest;` and `AwaitDisconnectIndication;`"),
@@ -185,11 +185,11 @@ fn walk(steps: &[SpannedStep], mut state: MirrorState) -> Result<MirrorState, Di
             StepKind::Repeat(_, body) => {
                 let then = walk(body, state)?;
                 if then != state {
-                    let message = "this repeat ends in another state than it began in";
+                    let message = "this repeat does not end in the state in which it began";
                     return Err(Diagnostic::error(
                         step.span,
                         message,
-                        "connected before and not after, or the reverse",
+                        "connected before but not after, or vice versa",
                     )
                     .hint("open and close a connection or a bulk transfer within the same block"));
                 }

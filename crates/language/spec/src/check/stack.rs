@@ -25,7 +25,7 @@ pub(crate) fn table<'t>(
             "the stacks are {}",
             listed(stacks.iter().map(|table| table.name))
         );
-        Diagnostic::error(item.name.span, message, "expected the name of a stack").did_you_mean(
+        Diagnostic::error(item.name.span, message, "expected a stack name").did_you_mean(
             &item.name.text,
             stacks.iter().map(|table| table.name),
             hint,
@@ -68,7 +68,7 @@ pub(crate) fn verify(
         }
         let (first, world) = (if hint.is_empty() { "" } else { "; " }, there.can.world);
         hint.push_str(&format!(
-            "{first}the {world} world takes it: `in {world}`, or `--in {world}`"
+            "{first}the {world} world supports it: `in {world}`, or `--in {world}`"
         ));
     }
     diagnostic.hint = diagnostic.hint.filter(|hint| !hint.is_empty());
@@ -99,7 +99,7 @@ pub(crate) fn resolve(
     for written in &item.options {
         let mistake = match one(written, table, bindings) {
             Ok((name, value)) => options.insert(name.to_string(), value).map(|_| {
-                let message = format!("the option `{name}` is written twice");
+                let message = format!("the option `{name}` is given twice");
                 Diagnostic::error(written.name.span, message, "already given")
                     .hint("keep one of them")
             }),
@@ -138,7 +138,7 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
         let diagnostic = Diagnostic::error(
             span,
             describe_exclusion(table.name, one, other),
-            "this one or the other",
+            "use either this one or the other",
         );
         return Some(diagnostic.hint("keep one of them"));
     }
@@ -146,7 +146,7 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
     let diagnostic = Diagnostic::error(
         last(&[name(one)]),
         describe_missing_option(one, other),
-        "this one needs the other",
+        "this option needs the other",
     );
     Some(diagnostic.hint(suggest_completion(one, other)))
 }
@@ -189,7 +189,7 @@ fn one(
             };
             let mistake = wrong(option, item, "takes no value");
             return Err(if off {
-                mistake.hint(format!("leave `{}` out: then it is off", option.name))
+                mistake.hint(format!("omit `{}` to turn it off", option.name))
             } else {
                 mistake
             });
@@ -204,14 +204,14 @@ fn one(
                 );
                 let hint = format!("its values are {}", listed(words.iter().copied()));
                 return Err(
-                    Diagnostic::error(word.span, message, "expected one of its words")
+                    Diagnostic::error(word.span, message, "expected one of its values")
                         .did_you_mean(&word.text, words.iter().copied(), hint),
                 );
             };
             OptionValue::Word((*known).to_string())
         }
         (Some(OptionText::Word(_)), _) => {
-            return Err(wrong(option, item, "needs another kind of value"));
+            return Err(wrong(option, item, "needs a different kind of value"));
         }
     };
     Ok((option.name, value))
@@ -242,7 +242,7 @@ fn number(
             Ok(OptionValue::Seconds(bindings.number(value)))
         }
         _ if matches!(value.base, Base::Variable(_)) => Err(swept_word(stack, option, item, value)),
-        _ => Err(wrong(option, item, "needs another kind of value")),
+        _ => Err(wrong(option, item, "needs a different kind of value")),
     }
 }
 

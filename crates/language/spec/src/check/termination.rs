@@ -38,9 +38,9 @@ pub(crate) fn check_termination(
         && drawn(&data.unit)
         && any(&unsized_body)
     {
-        let message = format!("a repeat of `{name}` would never make up the amount");
+        let message = format!("a repeat of `{name}` would never reach the amount");
         return Some(
-            Diagnostic::error(span, message, "it has no data unit of the drawn size")
+            Diagnostic::error(span, message, "it has no data unit of the random size")
                 .hint("write a number of units, as in `*1000`"),
         );
     }
@@ -57,8 +57,8 @@ pub(crate) fn check_termination(
             ) && drawn(&data.reply)
     };
     if sides.into_iter().any(|steps| any_call(steps, &local)) {
-        let message = format!("`{name}` reads or writes a file by sizes that are drawn");
-        let label = "the far side would draw other sizes";
+        let message = format!("`{name}` reads or writes a file in units of random size");
+        let label = "the other side would draw different sizes";
         return Some(
             Diagnostic::error(span, message, label)
                 .hint("give ReadFile and WriteFile a size in bytes, or write a fixed size here"),

@@ -100,7 +100,7 @@ impl WorldCase<'_> {
             found.extend(self.of_the_network(network));
         }
         if self.measurement.composer == Composer::PriorityBackground && !self.can.processors {
-            let message = "simulated programs have no priorities: a load takes a host's processor as the measured part does";
+            let message = "simulated programs have no priorities: background load uses a host's processor just as the measured part does";
             let diagnostic = Diagnostic::error(self.specification.span, message, self.here());
             found.push(diagnostic.hint("use `background`"));
         }
@@ -153,7 +153,7 @@ impl WorldCase<'_> {
             "files and virtual memory are not simulated",
             self.here(),
         );
-        Some(diagnostic.hint("leave the ends out: data units come from MEMORY and go to MEMORY"))
+        Some(diagnostic.hint("omit the ends: data units then come from MEMORY and go to MEMORY"))
     }
 
     fn cores(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
@@ -169,12 +169,9 @@ impl WorldCase<'_> {
         if part.part.cpu == (None, None) {
             return None;
         }
-        let diagnostic = Diagnostic::error(
-            span,
-            "a simulated host has no cores to be placed on",
-            self.here(),
-        );
-        let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
+        let diagnostic =
+            Diagnostic::error(span, "a simulated host has no cores to run on", self.here());
+        let hint = "omit `on cpu`; processor costs are those of the host's interface (`copy` in its network)";
         Some(diagnostic.hint(hint))
     }
 
@@ -197,9 +194,9 @@ impl WorldCase<'_> {
         let diagnostic = Diagnostic::error(
             span,
             format!("this machine has no core {core}"),
-            "to be placed on",
+            "requested here",
         );
-        diagnostic.hint(format!("it has {}", cores.join(", ")))
+        diagnostic.hint(format!("its cores are {}", cores.join(", ")))
     }
 
     fn same_host(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
@@ -220,7 +217,7 @@ impl WorldCase<'_> {
             format!("the host {host} would send to itself, so nothing would cross the network");
         Some(
             Diagnostic::error(span, message, self.here())
-                .hint("FROM and TO name two hosts of the network"),
+                .hint("make FROM and TO two different hosts of the network"),
         )
     }
 
@@ -242,7 +239,7 @@ impl WorldCase<'_> {
                 "an {} network carries IP, so raw Ethernet frames would not cross it",
                 self.can.world
             );
-            return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
+            return Some(error(message).hint("omit `carrier`, or run it in the live world"));
         }
         if network.has_imps() && !self.can.imps {
             // Said of the network already.
@@ -260,10 +257,10 @@ impl WorldCase<'_> {
             .find_map(|(from, to)| too_far(network, from, to))
         {
             let message = format!(
-                "the path from {from} to {to} has {links} links, and a packet crosses at most {MOST_HOPS}"
+                "the path from {from} to {to} has {links} links, but a packet crosses at most {MOST_HOPS}"
             );
             return Some(
-                error(message).hint("its time to live ends there, as in Linux; leave switches out"),
+                error(message).hint("its TTL expires there, as in Linux; use fewer switches"),
             );
         }
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
@@ -272,7 +269,7 @@ impl WorldCase<'_> {
             return None;
         }
         let message = format!(
-            "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its largest has {mtu}",
+            "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its MTU is {mtu}",
             table.name
         );
         Some(
@@ -303,10 +300,10 @@ fn imps_too_far(
         .len()
         .saturating_sub(2);
     let message = format!(
-        "{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached"
+        "{to} is {lines} lines from {from}, but an IMP {MOST_IMP_HOPS} hops away cannot be reached"
     );
     (lines >= MOST_IMP_HOPS).then(|| {
-        error(message).hint("more is what the routing of the time took for a loop; leave IMPs out")
+        error(message).hint("the routing of the time took longer paths for loops; use fewer IMPs")
     })
 }
 

@@ -53,15 +53,16 @@ pub(super) fn edits(
 
 fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
     let Some((first, second)) = ends else {
-        let hint = "declare a network and write `across` it; it runs in the simulated and the emulated world";
-        return Error::input("no network is declared whose links could be varied").hint(hint);
+        let hint =
+            "declare a network and write `across` it; it runs in the simulated and emulated worlds";
+        return Error::input("no declared network has links to vary").hint(hint);
     };
     let names: Vec<String> = all
         .iter()
         .take(8)
         .map(|link| format!("`{} - {}`", link.ends.0.text, link.ends.1.text))
         .collect();
-    let error = Error::input(format!("no link joins `{first}` and `{second}`"));
+    let error = Error::input(format!("no link connects `{first}` and `{second}`"));
     if names.is_empty() {
         error.hint("declare a network")
     } else {
@@ -129,7 +130,7 @@ fn loss(
         (Some(_), _) => Err(Error::input(format!(
             "the loss of {name} is not a percentage of its packets"
         ))
-        .hint("write it as in `loss 1%`")),
+        .hint("write it as `loss 1%`")),
         (None, FactorLevel::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
         (None, _) => nothing_to_multiply(name, "loss", LinkProperty::Loss, "0%, 1%"),
     }

@@ -54,13 +54,15 @@ pub(super) fn cpu(
     if with_costs.is_empty() {
         let message = match host {
             Some(host) => {
-                format!("the processor of `{host}` takes no time: no cost is written of it")
+                format!("the processor of `{host}` takes no time: its cost is not specified")
             }
-            None => "the processors of the network take no time: no cost is written of them".into(),
+            None => {
+                "the processors of the network take no time: their costs are not specified".into()
+            }
         };
         return Err(Error::input(message)
             .hint(
-                "say what its programs' work takes, `host a { work 0.1 ms per message; }`, or a packet, `copy 20 us per packet, 1 ns per byte;`; real and emulated processors have `share of a = 50%, 100%`",
+                "specify the cost of its programs' work, `host a { work 0.1 ms per message; }`, or of a packet, `copy 20 us per packet, 1 ns per byte;`; for real and emulated processors, use `share of a = 50%, 100%`",
             ));
     }
     let mut edits = Vec::new();
@@ -89,7 +91,7 @@ fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
     match host {
         Some(host) if !names.is_empty() => Error::input(format!("no network has a host `{host}`"))
             .hint(format!("the hosts are {names}")),
-        _ => Error::input("no network is declared whose hosts could be varied")
+        _ => Error::input("no declared network has hosts to vary")
             .hint("declare one and write `across` it; processors are simulated"),
     }
 }
@@ -126,9 +128,8 @@ pub(super) fn buffer(
                 "the switch `{}` has no buffer of a given size",
                 item.name.text
             );
-            return Err(
-                Error::input(message).hint("say how large, as in `switch edge { buffer 64 KiB; }`")
-            );
+            return Err(Error::input(message)
+                .hint("specify its size, as in `switch edge { buffer 64 KiB; }`"));
         };
         // Switches that are declared together share what stands in the braces.
         if done.contains(&value.span) {
@@ -202,10 +203,9 @@ pub(super) fn share(
     });
     for item in machines.filter(|item| is_meant(&item.names)) {
         if host.is_some() && item.names.len() > 1 {
-            let message = "its declaration is of several hosts at once";
-            return Err(
-                Error::input(message).hint("declare the one whose share is varied by itself")
-            );
+            let message = "its declaration names several hosts at once";
+            return Err(Error::input(message)
+                .hint("give the host whose share is varied its own declaration"));
         }
         let text = at_level(written, item.share.as_ref(), ALL, level)?;
         edits.extend(match (&item.share, item.names.last()) {

@@ -73,7 +73,7 @@ fn lists<'s>(specification: &'s Specification) -> Vec<(Option<&'s [StackItem]>, 
 /// The stack.
 pub(super) fn stack(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec<LevelEdit>> {
     let FactorLevel::Text(text) = level else {
-        return Err(Error::input("a stack has no multiples")
+        return Err(Error::input("a stack cannot be multiplied")
             .hint("write levels, as in `stack = tcp, quic`"));
     };
     let all = specifications(written)
@@ -90,7 +90,7 @@ pub(super) fn size(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec
     let mut edits = Vec::new();
     for part in specifications(written).flat_map(parts) {
         let Some(data) = &part.data else {
-            return Err(Error::input("no size of data units is written")
+            return Err(Error::input("no data unit size is specified")
                 .hint("write one, as in `rr 32*1000`"));
         };
         edits.push(match (&data.unit, level) {
@@ -102,7 +102,7 @@ pub(super) fn size(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec
             }
             (SizeItem::Drawn(_), _) => {
                 let hint = "write levels, as in `size = uniform(1, 100), uniform(1, 1000)`";
-                return Err(Error::input("sizes that are drawn have no multiples").hint(hint));
+                return Err(Error::input("random sizes cannot be multiplied").hint(hint));
             }
         });
     }
@@ -134,7 +134,7 @@ pub(super) fn edit_host(
         "to"
     };
     let FactorLevel::Text(text) = level else {
-        return Err(Error::input("a host has no multiples")
+        return Err(Error::input("a host cannot be multiplied")
             .hint(format!("write levels, as in `{word} = a, b`")));
     };
     let mut edits = Vec::new();
@@ -145,7 +145,7 @@ pub(super) fn edit_host(
             &part.to
         };
         let Some(host) = host else {
-            let message = format!("the specification names no host behind `{word}`");
+            let message = format!("the specification names no host after `{word}`");
             return Err(Error::input(message).hint("write both, as in `from a to b rr 32*1000`"));
         };
         edits.push(LevelEdit::replace(host.span, text.clone()));
@@ -184,7 +184,7 @@ pub(super) fn edit_variable(
             }
             (FactorLevel::Times(_), _) => {
                 let message =
-                    format!("the variable `{name}` has several values and so no multiples");
+                    format!("the variable `{name}` has several values and cannot be multiplied");
                 return Err(
                     Error::input(message).hint(format!("write levels, as in `{name} = 1, 8`"))
                 );
@@ -241,7 +241,7 @@ fn setting(name: &str, level: &FactorLevel) -> Result<String> {
         FactorLevel::Text(text) if text == "on" => Ok(name.to_string()),
         FactorLevel::Text(text) => Ok(format!("{name} = {text}")),
         _ => Err(Error::input(format!(
-            "the specification writes neither a variable nor an option `{name}` that could be multiplied"
+            "the specification has neither a variable nor an option `{name}` to multiply"
         ))
         .hint(format!("write levels, as in `{name} = 64 KiB, 1 MiB`"))),
     }

@@ -81,8 +81,9 @@ impl WrittenSpec<'_> {
                     Ok(format!("{}{unit}", rounded(number * times)))
                 }
                 Base::Variable(name) => {
-                    let message =
-                        format!("it is written as the variable `{name}`, which has no multiples");
+                    let message = format!(
+                        "it is written as the variable `{name}`, which cannot be multiplied"
+                    );
                     Err(Error::input(message)
                         .hint(format!("make the variable the factor: `{name} = ...`")))
                 }

@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
         let kind = match word.as_str() {
             "over" => ClauseKind::Over(self.stacks()?),
             "in" => ClauseKind::In(self.world()?),
-            "across" => ClauseKind::Across(self.name("expected the name of a network")?),
+            "across" => ClauseKind::Across(self.name("expected a network name")?),
             _ => self.cpus(last)?,
         };
         Ok(Some(Clause {
@@ -51,7 +51,7 @@ impl Parser<'_, '_> {
     }
 
     fn cpus(&mut self, last: bool) -> Parsed<ClauseKind> {
-        const CORE: &str = "expected the number of a core";
+        const CORE: &str = "expected a core number";
         self.expect_word("cpu", "expected `cpu` and a number")?;
         let first = self.value(ExpectedUnit::Plain, CORE)?;
         let between = matches!(self.kind(), TokenKind::Minus | TokenKind::Comma)

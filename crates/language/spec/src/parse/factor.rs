@@ -9,9 +9,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-const WHAT: &str = "expected what is varied";
-const SUCH_AS: &str = "as in `bandwidth of a - b x 10`, `loss = 0%, 1%`, `cpu of a x 2`, `stack = tcp, quic`, \
-                       `receive_buffer = 64 KiB, 1 MiB`, `size x 4`, or the name of a variable";
+const WHAT: &str = "expected the property to vary";
+const SUCH_AS: &str = "for example `bandwidth of a - b x 10`, `loss = 0%, 1%`, `cpu of a x 2`, `stack = tcp, quic`, \
+                       `receive_buffer = 64 KiB, 1 MiB`, `size x 4`, or a variable name";
 const LEVELS: &str = "expected `x` and a number, or `=` and levels";
 
 impl Parser<'_, '_> {
@@ -40,9 +40,9 @@ impl Parser<'_, '_> {
             return Ok(VariedProperty::Link(*property, self.varied_link()?));
         }
         Ok(match word.as_str() {
-            "cpu" => VariedProperty::Cpu(self.varied_node("expected the name of a host")?),
-            "share" => VariedProperty::Share(self.varied_node("expected the name of a host")?),
-            "buffer" => VariedProperty::Buffer(self.varied_node("expected the name of a switch")?),
+            "cpu" => VariedProperty::Cpu(self.varied_node("expected a host name")?),
+            "share" => VariedProperty::Share(self.varied_node("expected a host name")?),
+            "buffer" => VariedProperty::Buffer(self.varied_node("expected a switch name")?),
             "stack" | "size" | "clients" | "from" | "to" => {
                 self.take(TokenRole::Keyword);
                 match word.as_str() {

@@ -54,17 +54,20 @@ impl Parser<'_, '_> {
         };
         let span = start.to(self.last_span());
         let Some(bits) = bits else {
-            let message =
-                "a bit rate is an interval only where the size of the data units is a number";
-            let diagnostic = Diagnostic::error(span, message, "each unit would take another time");
+            let message = "a bit rate gives an interval only if the data unit size is a number";
+            let diagnostic =
+                Diagnostic::error(span, message, "each unit would take a different time");
             return Err(self.fail(diagnostic.hint(
-                "write the interval, as in `exponential(4 ms)`, or units a second: `250/s`",
+                "write the interval, as in `exponential(4 ms)`, or units per second: `250/s`",
             )));
         };
         if rate <= 0.0 {
-            let diagnostic =
-                Diagnostic::error(span, "a rate is more than 0", "no unit would ever follow");
-            return Err(self.fail(diagnostic.hint("write how many a second, as in `2000/s`")));
+            let diagnostic = Diagnostic::error(
+                span,
+                "a rate must be above 0",
+                "no further unit would ever follow",
+            );
+            return Err(self.fail(diagnostic.hint("write the number per second, as in `2000/s`")));
         }
         Ok(constant(bits / rate, span))
     }

@@ -7,7 +7,7 @@ use crate::token_layout::TokenRole;
 use crate::tree::{ImpItem, SwitchItem, Word};
 use alloc::vec::Vec;
 
-const NAME: &str = "expected the name of an IMP";
+const NAME: &str = "expected an IMP name";
 const MACHINE: &str = "expected the machine: `516`, `316`, `tip` or `free`";
 const MACHINES: &[&str] = &["516", "316", "tip", "free"];
 const STATEMENTS: &[&str] = &[

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::format;
 
 const ITEM: &str = "expected a specification, `factor`, `host`, `network`, `procedure` or `seed`";
-const HOST: &str = "expected the name of a host";
+const HOST: &str = "expected a host name";
 /// What belongs to a network.
 const OF_NETWORKS: &[&str] = &["imp", "link", "router", "switch"];
 const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files", "share"];
@@ -71,8 +71,8 @@ impl Parser<'_, '_> {
         let later =
             self.begins_clause() || (self.is_word(0, spelling::HEADS) && self.limit_before_runs());
         let diagnostic = if self.begins_clause() && self.last_text() == "," {
-            let label = "nothing stands between a part and its clauses";
-            Diagnostic::error(self.last_span(), "unexpected `,`", label).hint("leave it out")
+            let label = "expected nothing between a part and its clauses";
+            Diagnostic::error(self.last_span(), "unexpected `,`", label).hint("omit it")
         } else if later {
             Diagnostic::error(
                 self.span(),
@@ -91,7 +91,7 @@ impl Parser<'_, '_> {
         } else if self.is_word(0, OF_NETWORKS) && self.ahead(1) == TokenKind::Name {
             Diagnostic::error(
                 self.span(),
-                format!("a {found} stands in a network", found = self.text(0)),
+                format!("a {found} belongs in a network", found = self.text(0)),
                 ITEM,
             )
             .hint("as in `network lan { host a, b; link a - b 1 Gbit/s 1 ms; }` and `10 from a to b rr 32*100 across lan;`")
@@ -143,7 +143,7 @@ impl Parser<'_, '_> {
         let after_broken = matches!(tree.items.last(), Some(SpecItem::Specification(s)) if s.readable != Readable::Whole);
         if !after_broken {
             let message = format!(
-                "the variable `{}` belongs to no specification",
+                "the variable `{}` does not belong to any specification",
                 self.text(0)
             );
             self.report.push(
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
                     message,
                     "expected after the specification that uses it",
                 )
-                .hint("as in `10 bulk_get N*1000; N = 1024, 2048 ... 16384;`"),
+                .hint("for example `10 bulk_get N*1000; N = 1024, 2048 ... 16384;`"),
             );
         }
         let (sweeps, _) = self.sweeps();
@@ -193,12 +193,12 @@ impl Parser<'_, '_> {
                 _ => {
                     self.expect_word("cpu", "expected `cpu` and a number")?;
                     host.cpu
-                        .replace(self.number(ExpectedUnit::Plain, "expected the number of a core")?)
+                        .replace(self.number(ExpectedUnit::Plain, "expected a core number")?)
                         .is_some()
                 }
             };
             if twice {
-                let message = format!("`{word}` is written twice");
+                let message = format!("`{word}` is given twice");
                 self.report.push(Diagnostic::error(
                     span,
                     message,

@@ -13,26 +13,26 @@ use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::network::Charge;
 
-const END: &str = "expected the name of a host or switch";
+const END: &str = "expected a host or switch name";
 const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queue"];
 const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedule"];
 /// What other emulators have, and what comes nearest here.
 const UNLIKE: &[(&str, &str)] = &[
     (
         "corrupt",
-        "a packet with a wrong bit is lost: write `loss` and the share of packets, or `loss bit errors 1e-6`",
+        "a packet with a bit error is lost: write `loss` and the share of packets, or `loss bit errors 1e-6`",
     ),
     (
         "burst",
-        "leave it out: a rate lets no burst pass; a `schedule` that begins fast comes nearest (docs/LIMITS.md)",
+        "omit it: a rate allows no bursts; a `schedule` that begins fast comes closest (docs/LIMITS.md)",
     ),
     (
         "token",
-        "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)",
+        "omit it: a rate has no token bucket; a `schedule` that begins fast comes closest (docs/LIMITS.md)",
     ),
     (
         "tbf",
-        "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)",
+        "omit it: a rate has no token bucket; a `schedule` that begins fast comes closest (docs/LIMITS.md)",
     ),
 ];
 /// What may stand in a schedule of losses.
@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
         }
         if self.accept_word("trace") {
             return Ok(RateItem::Trace(
-                self.quoted("expected the quoted name of a Mahimahi trace")?,
+                self.quoted("expected the quoted file name of a Mahimahi trace")?,
             ));
         }
         if self.is_word(0, &["schedule"]) {
@@ -234,11 +234,12 @@ impl Parser<'_, '_> {
                     self.figure(ExpectedUnit::Plain, "expected a probability such as `1e-6`")?,
                 )
             }
-            "every" => LossItem::Every(
-                self.figure(ExpectedUnit::Plain, "expected which packets, such as `100`")?,
-            ),
+            "every" => LossItem::Every(self.figure(
+                ExpectedUnit::Plain,
+                "expected a number of packets, such as `100`",
+            )?),
             "packets" => {
-                const NUMBER: &str = "expected the number of a packet";
+                const NUMBER: &str = "expected a packet number";
                 let mut numbers = alloc::vec![self.figure(ExpectedUnit::Plain, NUMBER)?];
                 while self.accept(TokenKind::Comma) {
                     numbers.push(self.figure(ExpectedUnit::Plain, NUMBER)?);
@@ -257,7 +258,7 @@ impl Parser<'_, '_> {
         let mut shares = alloc::vec![self.percentage(SHARE)?];
         self.expect(
             TokenKind::Comma,
-            "expected `,` and the percentage from bad to good",
+            "expected `,` and the probability of changing from bad to good, in %",
         )?;
         shares.push(self.percentage(SHARE)?);
         if self.accept(TokenKind::Comma) {

@@ -11,8 +11,8 @@ use crate::tree::{
 use alloc::vec::Vec;
 use stackline_core::network::{FakeHost, WorkKind};
 
-const HOST: &str = "expected the name of a host";
-pub(super) const SHARE: &str = "expected a share of a processor, such as `50%`";
+const HOST: &str = "expected a host name";
+pub(super) const SHARE: &str = "expected a processor share, such as `50%`";
 const STATEMENTS: &[&str] = &["host", "switch", "router", "imp", "link"];
 const HOST_STATEMENTS: &[&str] = &[
     "buffer",
@@ -37,7 +37,7 @@ impl Parser<'_, '_> {
     pub(crate) fn network_item(&mut self, tree: &mut Tree) -> Parsed<()> {
         let start = self.position();
         self.take(TokenRole::Keyword);
-        let name = self.name("expected the name of a network")?;
+        let name = self.name("expected a network name")?;
         let mut network = NetworkItem {
             name,
             hosts: Vec::new(),
@@ -129,7 +129,7 @@ impl Parser<'_, '_> {
             "polls" => {
                 let every = self.figure(
                     ExpectedUnit::Time,
-                    "expected how often a program looks, such as `200 ms`",
+                    "expected a polling interval, such as `200 ms`",
                 )?;
                 self.set(&mut host.polls, every, at, "host");
             }
@@ -140,7 +140,7 @@ impl Parser<'_, '_> {
             "cpu" => {
                 let speed = self.figure(
                     ExpectedUnit::Plain,
-                    "expected the speed of the processor, such as `2` for twice",
+                    "expected the processor speed, such as `2` for twice as fast",
                 )?;
                 self.set(&mut host.cpu, speed, at, "host");
             }
@@ -284,7 +284,7 @@ impl Parser<'_, '_> {
 
     /// One or several that are alike.
     fn switches(&mut self) -> Parsed<Vec<SwitchItem>> {
-        const NAME: &str = "expected the name of a switch";
+        const NAME: &str = "expected a switch name";
         let names = self.names(NAME)?;
         let mut switch = SwitchItem::default();
         self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
@@ -322,7 +322,7 @@ impl Parser<'_, '_> {
                 self.set(&mut switch.buffer, size, at, "switch");
             }
             "cells" => {
-                let size = self.figure(ExpectedUnit::Size, "expected the size of a cell")?;
+                let size = self.figure(ExpectedUnit::Size, "expected a cell size")?;
                 self.set(&mut switch.cells, size, at, "switch");
             }
             "queue" => {

@@ -200,10 +200,7 @@ impl<'m, 'a> Parser<'m, 'a> {
     pub(crate) fn new_name(&mut self, expected: &str) -> Parsed<Word> {
         let word = self.name(expected)?;
         if spelling::is_reserved(&word.text) {
-            let message = format!(
-                "`{}` is a word of the language and cannot be a name",
-                word.text
-            );
+            let message = format!("`{}` is a keyword and cannot be a name", word.text);
             self.report
                 .push(Diagnostic::error(word.span, message, expected).hint("choose another name"));
         }
@@ -233,7 +230,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         of: &str,
     ) {
         if place.replace(value).is_some() {
-            let message = format!("`{}` is written twice", word.0);
+            let message = format!("`{}` is given twice", word.0);
             self.report.push(Diagnostic::error(
                 word.1,
                 message,
@@ -264,8 +261,8 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     pub(crate) fn describe(&self) -> String {
         match self.kind() {
-            TokenKind::End => "end of the text".to_string(),
-            TokenKind::Text => "quoted text".to_string(),
+            TokenKind::End => "end of input".to_string(),
+            TokenKind::Text => "quoted string".to_string(),
             _ => format!("`{}`", self.text(0)),
         }
     }
@@ -396,7 +393,7 @@ impl<'m, 'a> Parser<'m, 'a> {
                     return Err(self.fail(Diagnostic::error(
                         open,
                         "this `{` is never closed",
-                        "expected a `}` for it",
+                        "expected a matching `}`",
                     )));
                 }
                 TokenKind::Semicolon => {

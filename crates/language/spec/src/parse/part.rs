@@ -84,12 +84,12 @@ impl Parser<'_, '_> {
         }
         let (ends, message) = (
             ends.join(" "),
-            format!("`{word}` stands after the hosts of one part"),
+            format!("`{word}` comes after the hosts of a part"),
         );
         let diagnostic =
             Diagnostic::error(self.span(), message, "expected it after the number of runs");
         let hint = format!(
-            "each part has hosts of its own, as in `3 {word}: {ends} rr 32*100 | {ends} bulk_put 1024*100`"
+            "each part has its own hosts, as in `3 {word}: {ends} rr 32*100 | {ends} bulk_put 1024*100`"
         );
         Err(self.fail(diagnostic.hint(hint)))
     }
@@ -113,10 +113,10 @@ impl Parser<'_, '_> {
                 &mut *to
             };
             if end.is_some() {
-                return Err(self.unexpected("each of FROM and TO may stand here once", &[]));
+                return Err(self.unexpected("FROM and TO may each be given once", &[]));
             }
             self.take(TokenRole::Keyword);
-            *end = Some(self.name("expected the name of a host")?);
+            *end = Some(self.name("expected a host name")?);
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Parser<'_, '_> {
             return Ok(());
         };
         let hint = format!("write `{}*{}`", self.written(size.span), self.text(1));
-        let label = "expected an amount of data, or `*` and their number after the size";
+        let label = "expected an amount of data, or `*` and the number of units after the size";
         let diagnostic = Diagnostic::error(
             size.span.to(self.token(1).span),
             "unexpected number of data units",
@@ -249,7 +249,7 @@ impl Parser<'_, '_> {
             Some(by) if !self.is_swept(0) => format!("write `{}`", number * by),
             _ if find_factor(SIZE_UNITS, word).is_some() => {
                 format!(
-                    "write `{written}` for so many units; an amount of data stands after the size, as in `64 KiB {written} {word}`"
+                    "write `{written}` for that many units; an amount of data comes after the size, as in `64 KiB {written} {word}`"
                 )
             }
             _ => return Ok(value),
@@ -305,7 +305,7 @@ impl Parser<'_, '_> {
             "expected `*` and the number of data units",
         );
         let hint = format!(
-            "write `*{}` for so many units; several sizes are a sweep: `N*1000; N = 32, 1 KiB`",
+            "write `*{}` for that many units; several sizes are a sweep: `N*1000; N = 32, 1 KiB`",
             self.text(1)
         );
         self.fail(diagnostic.hint(hint))
@@ -327,7 +327,7 @@ impl Parser<'_, '_> {
                 _ => return Ok((source, destination)),
             };
             if end.is_some() {
-                return Err(self.unexpected("each of `<` and `>` may stand here once", &[]));
+                return Err(self.unexpected("`<` and `>` may each be given once", &[]));
             }
             self.take(TokenRole::Plain);
             *end = Some(self.access()?);

@@ -24,9 +24,7 @@ impl Parser<'_, '_> {
     pub(crate) fn procedure_item(&mut self, tree: &mut Tree) -> Parsed<()> {
         self.take(TokenRole::Keyword);
         let (at, span) = (self.position(), self.span());
-        let name = self
-            .new_name("expected the name of an application type")
-            .ok();
+        let name = self.new_name("expected an application type name").ok();
         if let (Some(_), Some(mark)) = (&name, self.marked.mark_mut(at)) {
             mark.role = TokenRole::Application;
         }
@@ -102,7 +100,7 @@ impl Parser<'_, '_> {
             };
             if side.is_some() {
                 return Err(
-                    parser.unexpected("each of `initiator` and `responder` stands once", &[])
+                    parser.unexpected("`initiator` and `responder` may each be given once", &[])
                 );
             }
             parser.take(TokenRole::Keyword);
@@ -116,7 +114,7 @@ impl Parser<'_, '_> {
     }
 
     fn timings(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
-        const TIMING: &str = "expected the name of a timing";
+        const TIMING: &str = "expected a timing name";
         loop {
             if self.begins_item() {
                 return Err(self.unexpected(TIMING, &[]));
@@ -171,11 +169,11 @@ impl Parser<'_, '_> {
 
     fn statements(&mut self, into: &mut Vec<Statement>, depth: usize) -> Parsed<bool> {
         if depth > DEEPEST {
-            let message = format!("there are more than {DEEPEST} repeats within each other");
+            let message = format!("more than {DEEPEST} repeats are nested");
             return Err(self.fail(Diagnostic::error(
                 self.span(),
                 message,
-                "this one is too deep",
+                "this one is nested too deeply",
             )));
         }
         let mut sound = true;
@@ -198,7 +196,7 @@ impl Parser<'_, '_> {
             let message = format!("unknown operation `{}`", self.text(0));
             let diagnostic = Diagnostic::error(self.span(), message, STATEMENT);
             let words = OPERATIONS.iter().map(|(name, ..)| *name).chain(["repeat"]);
-            let hint = "docs/LANGUAGE.md has the table of operations";
+            let hint = "docs/LANGUAGE.md has a table of operations";
             let diagnostic = if self.report.full() {
                 diagnostic
             } else {

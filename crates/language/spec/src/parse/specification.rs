@@ -95,7 +95,7 @@ impl Parser<'_, '_> {
                 _ => return Ok(()),
             };
             if twice {
-                let message = format!("`{word}` is written twice");
+                let message = format!("`{word}` is given twice");
                 let diagnostic =
                     Diagnostic::error(span, message, "already given for this specification");
                 self.report.push(diagnostic.hint("keep one of them"));
@@ -187,7 +187,7 @@ impl Parser<'_, '_> {
         };
         let message = format!("unexpected `{}`", self.text(0));
         let hint = format!(
-            "the parts stand after a `:`, as in `{}: {hosts}rr 32*100 | {hosts}bulk_put 1024*100`",
+            "the parts come after a `:`, as in `{}: {hosts}rr 32*100 | {hosts}bulk_put 1024*100`",
             words.join(" ")
         );
         self.fail(Diagnostic::error(self.span(), message, "expected `:` and the parts").hint(hint))
@@ -197,7 +197,7 @@ impl Parser<'_, '_> {
     fn parts_in_braces(&mut self, composer: &Range<usize>) -> ParseFailed {
         let diagnostic = Diagnostic::error(
             self.span(),
-            "parts do not stand in braces",
+            "parts are not enclosed in braces",
             "expected `:` and the parts",
         );
         let before = if composer.is_empty() {
@@ -303,7 +303,7 @@ impl Parser<'_, '_> {
         {
             let label = "already given for this part";
             self.report.push(
-                Diagnostic::error(clause.span, "a clause is written twice", label)
+                Diagnostic::error(clause.span, "a clause is given twice", label)
                     .hint("keep one of them"),
             );
         }
@@ -316,8 +316,7 @@ impl Parser<'_, '_> {
             format!("unexpected {}", self.describe()),
             expected,
         );
-        let hint = "`8 rr` has eight calls in flight, on eight connections; on one, a procedure of your own sends several \
-                    data units before it awaits their answers (docs/LANGUAGE.md, section 3)";
+        let hint = "`8 rr` has eight calls in flight, on eight connections; for several on one connection, write a procedure that sends several data units before it awaits their answers (docs/LANGUAGE.md, section 3)";
         self.fail(diagnostic.hint(hint))
     }
 
@@ -377,7 +376,7 @@ impl Parser<'_, '_> {
     }
 
     fn sweep(&mut self) -> Parsed<Sweep> {
-        let name = self.new_name("expected the name of a variable")?;
+        let name = self.new_name("expected a variable name")?;
         self.expect(TokenKind::Equals, "expected `=`")?;
         let mut sweep = Sweep {
             span: name.span,
@@ -439,7 +438,7 @@ impl Parser<'_, '_> {
             );
             return Err(self.fail(
                 diagnostic
-                    .hint("the stacks of a list may differ in a word, as in `over tcp, unix`"),
+                    .hint("the stacks in a list may differ in a word, as in `over tcp, unix`"),
             ));
         }
         let mut value = self.number(ExpectedUnit::Any, "expected a number")?;
@@ -463,9 +462,15 @@ impl Parser<'_, '_> {
             sweep.unit = if unit == SpecUnit::None { before } else { unit };
             return Ok(());
         }
-        let message = format!("the values of `{}` are not of one kind", sweep.name.text);
-        let diagnostic =
-            Diagnostic::error(value.span, message, "another unit than the value before");
+        let message = format!(
+            "the values of `{}` are not all of the same kind",
+            sweep.name.text
+        );
+        let diagnostic = Diagnostic::error(
+            value.span,
+            message,
+            "the unit differs from that of the previous value",
+        );
         Err(self.fail(diagnostic.hint("write the same unit after each value")))
     }
 

@@ -103,10 +103,10 @@ impl Parser<'_, '_> {
     fn unit_as_name(&mut self, ahead: usize) -> ParseFailed {
         let token = self.token(ahead).span;
         let message = format!(
-            "`{}` is a unit and cannot be the name of a variable",
+            "`{}` is a unit and cannot be a variable name",
             self.text(ahead)
         );
-        let diagnostic = Diagnostic::error(token, message, "expected the name of a variable");
+        let diagnostic = Diagnostic::error(token, message, "expected a variable name");
         self.fail(diagnostic.hint("choose another name, such as `N`, here and before its values"))
     }
 
@@ -274,17 +274,14 @@ impl Parser<'_, '_> {
 
     /// A bare word or a quoted text.
     pub(crate) fn file_name(&mut self) -> Parsed<Word> {
-        const EXPECTED: &str = "expected the name of a file, quoted when it is more than one word";
+        const EXPECTED: &str = "expected a file name, quoted unless it is a single word";
         if self.kind() == TokenKind::Text {
             return self.quoted(EXPECTED);
         }
         let path = self.whole_word();
         if path.contains('/') && !path.contains('"') {
-            let diagnostic = Diagnostic::error(
-                self.span(),
-                "unexpected `/` in a name without quotes",
-                EXPECTED,
-            );
+            let diagnostic =
+                Diagnostic::error(self.span(), "unexpected `/` in an unquoted name", EXPECTED);
             return Err(self.fail(diagnostic.hint(format!("write `\"{path}\"`"))));
         }
         self.name(EXPECTED)
@@ -328,7 +325,7 @@ impl Parser<'_, '_> {
 
     fn stack(&mut self) -> Parsed<StackItem> {
         let start = self.position();
-        let name = self.name("expected the name of a stack, such as `tcp`")?;
+        let name = self.name("expected a stack name, such as `tcp`")?;
         let mut options = Vec::new();
         if self.accept(TokenKind::Open) {
             options.push(self.option()?);
@@ -345,7 +342,7 @@ impl Parser<'_, '_> {
     }
 
     fn option(&mut self) -> Parsed<OptionItem> {
-        const EXPECTED: &str = "expected the name of an option";
+        const EXPECTED: &str = "expected an option name";
         const VALUE: &str = "expected the option's value";
         let name = self.name(EXPECTED)?;
         if !self.accept(TokenKind::Equals) {

@@ -34,42 +34,42 @@ const STRATEGIES: [(&str, BlastStrategy); 4] = [
 const PACKET: OptionTable = OptionTable::new(
     "packet",
     OptionKind::Bytes(1, LONGEST),
-    "what the path carries",
+    "as much as the path carries",
     "bytes of data in a packet",
 );
 pub(crate) const INTERVAL: OptionTable = OptionTable::new(
     "interval",
     OptionKind::Time,
-    "by the round trips measured",
-    "how long an answer is waited for: fixed, as in the paper",
+    "from the measured round trips",
+    "a fixed time to wait for an answer, as in the paper",
 );
 const BUFFER: OptionTable = OptionTable::new(
     "buffer",
     OptionKind::BUFFER,
     "4 MiB, or what the host grants",
-    "bytes a receiver grants; never more is on its way",
+    "bytes a receiver grants; never more are in flight",
 );
 pub(crate) const PATIENCE: OptionTable = OptionTable::new(
     "patience",
     OptionKind::Time,
     "10 s",
-    "a peer that is silent for so long counts as dead, also one whose procedure is busy elsewhere",
+    "a peer that is silent for this long counts as dead, even if its procedure is busy elsewhere",
 );
 const PACING: OptionTable = OptionTable::new(
     "pacing",
     OptionKind::Word(&["off", "auto"]),
     "auto",
-    "auto: beyond 2 ms of round trip packets leave at a rate that follows delay and loss",
+    "auto: beyond a round trip of 2 ms, packets leave at a rate that adapts to delay and loss",
 );
 const RATE: OptionTable = OptionTable::new(
     "rate",
     OptionKind::Number(1000, 1_000_000_000_000),
-    "no bound",
-    "bit/s at which packets leave at most",
+    "no limit",
+    "highest rate at which packets leave, bit/s",
 );
 const CHECKED: OptionTable = OptionTable::flag(
     "checked",
-    "a CRC-32C over each blast; a blast that is wrong comes again",
+    "a CRC-32C over each blast; a damaged blast is retransmitted",
 );
 const SEALED: OptionTable = OptionTable::flag(
     "sealed",
@@ -79,19 +79,19 @@ pub(crate) const RECEIVE: OptionTable = OptionTable::new(
     "receive",
     OptionKind::Word(&["block", "spin"]),
     "block",
-    "block: sleep until something comes; spin: ask again and again",
+    "block: sleep until something arrives; spin: poll continuously",
 );
 const CARRIER: OptionTable = OptionTable::new(
     "carrier",
     OptionKind::Word(&["udp", "ethernet"]),
     "udp",
-    "what carries the packets: udp, or raw Ethernet frames",
+    "the carrier of the packets: udp, or raw Ethernet frames",
 );
 const INTERFACE: OptionTable = OptionTable::new(
     "interface",
     OptionKind::Name,
     "lo",
-    "the interface of raw Ethernet frames",
+    "the interface for raw Ethernet frames",
 );
 pub(crate) const PORT: OptionTable = OptionTable::new(
     "port",
@@ -102,18 +102,18 @@ pub(crate) const PORT: OptionTable = OptionTable::new(
 
 const MAPPING: ServiceMapping = ServiceMapping(
     "\
-ConnectRequest -> OPEN with terms, again until ACCEPT
-AwaitConnectIndication -> OPEN with the token; ACCEPT with what both can do
+ConnectRequest -> OPEN with terms, repeated until ACCEPT
+AwaitConnectIndication -> OPEN with the token; ACCEPT with what both support
 DataRequest -> blasts of the data units, until the last one is acknowledged
-AwaitDataIndication -> packets into their places, answers to those that ask
+AwaitDataIndication -> packets put in place, answers to those that request one
 RPCCall -> blasts of the request, then those of the response
 RPCAwaitCallInd, RPCReturn -> the same from the other side
 StartBulkGet -> a blast of one byte, not waited for
 AwaitStartBulkGet -> its arrival
-StartBulkPut, AwaitStartBulkPut -> nothing: the first blast says it
+StartBulkPut, AwaitStartBulkPut -> nothing: the first blast implies it
 StopBulkGet, StopBulkPut -> nothing: every data unit is acknowledged
-end of stream (time limit) -> an empty blast that says so, acknowledged
-DisconnectRequest -> CLOSE until CLOSED, for 1 s at most
+end of stream (time limit) -> an empty blast that signals it, acknowledged
+DisconnectRequest -> CLOSE until CLOSED, for at most 1 s
 AwaitDisconnectIndication -> CLOSE; CLOSED",
 );
 
@@ -135,7 +135,7 @@ const fn table(
         raw_frames: |stack| stack.word("carrier") == Some("ethernet"),
         unreported: (
             &["cwnd_segments", "send_buffer_limited_s"],
-            "the protocol has no such thing",
+            "the protocol has no such mechanism",
         ),
         facts: StackFacts {
             packets: PacketContent::Blasts,
@@ -172,13 +172,13 @@ pub const SAW: StackTable = bounded(
 pub const WINDOW: StackTable = bounded(
     table(
         "window",
-        "sliding window: n packets on their way, each acknowledged by itself (Zwaenepoel 1985)",
+        "sliding window: n packets in flight, each acknowledged individually (Zwaenepoel 1985)",
         &[
             OptionTable::new(
                 "n",
                 OptionKind::Number(1, NEVER),
-                "never closing: as many as the receiver grants",
-                "packets that may be on their way",
+                "unlimited: as many as the receiver grants",
+                "packets that may be in flight",
             ),
             PACKET,
             INTERVAL,
@@ -199,32 +199,26 @@ pub const WINDOW: StackTable = bounded(
 /// Blasts.
 pub const BLAST: StackTable = table(
     "blast",
-    "blasts of packets with one acknowledgement each and four strategies of retransmission (Zwaenepoel 1985)",
+    "blasts of packets with one acknowledgement each and four retransmission strategies (Zwaenepoel 1985)",
     &[
         OptionTable::flag(
             "full",
-            "what is incomplete is sent again as a whole, after the interval",
+            "retransmits an incomplete blast as a whole, after the interval",
         ),
-        OptionTable::flag("full_nak", "the same as soon as the receiver says so"),
-        OptionTable::flag(
-            "partial",
-            "what is sent again begins with the first packet that is missing",
-        ),
-        OptionTable::flag(
-            "selective",
-            "only what is missing is sent again; the default",
-        ),
+        OptionTable::flag("full_nak", "the same, as soon as the receiver reports it"),
+        OptionTable::flag("partial", "retransmits from the first missing packet on"),
+        OptionTable::flag("selective", "retransmits only the missing data (default)"),
         OptionTable::new(
             "size",
             OptionKind::Bytes(1, 1 << 30),
-            "512 KiB; 64 KiB where more than the missing is sent again",
-            "bytes of a blast",
+            "512 KiB; 64 KiB where more than the missing data is retransmitted",
+            "bytes per blast",
         ),
         OptionTable::new(
             "flight",
             OptionKind::Number(1, NEVER),
             "8; 1 for full and full_nak, as in the paper",
-            "blasts that may be on their way",
+            "blasts that may be in flight",
         ),
         PACKET,
         INTERVAL,
@@ -255,7 +249,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<BlastOptions, 
     };
     if let Some(written) = written.filter(|written| *written == 0 || *written > most) {
         return Err(format!(
-            "a packet with {written} B of data is not carried on this path: at most {most} B are"
+            "this path cannot carry a packet with {written} B of data: the maximum is {most} B"
         ));
     }
     let packet = written.map_or(packet, |written| written as u32);
@@ -433,7 +427,7 @@ mod tests {
         assert_eq!(
             default_of("size"),
             format!(
-                "{}; {} where more than the missing is sent again",
+                "{}; {} where more than the missing data is retransmitted",
                 bytes(selective),
                 bytes(full)
             )
@@ -464,7 +458,7 @@ mod tests {
         assert!(
             options(&long, 1440, 4 << 20)
                 .unwrap_err()
-                .contains("at most 1440 B")
+                .contains("the maximum is 1440 B")
         );
     }
 }

@@ -28,29 +28,29 @@ pub const TABLE: StackTable = StackTable {
             "packet",
             OptionKind::Bytes(IkpOptions::SHORTEST, IkpOptions::LONGEST),
             "1024 B",
-            "bytes of data in a packet; a message of 32 B travels beside it",
+            "bytes of data in a packet; a message of 32 B travels with it",
         ),
         OptionTable::flag(
             "full",
-            "what is incomplete of a blast is sent again as a whole, after the interval",
+            "retransmits an incomplete blast as a whole, after the interval",
         ),
-        OptionTable::flag("full_nak", "the same as soon as the receiver says so"),
+        OptionTable::flag("full_nak", "the same, as soon as the receiver reports it"),
         OptionTable::flag(
             "partial",
-            "what is sent again begins with the first packet that is missing; the default",
+            "retransmits from the first missing packet on (default)",
         ),
-        OptionTable::flag("selective", "only what is missing is sent again"),
+        OptionTable::flag("selective", "retransmits only the missing data"),
         OptionTable::new(
             "size",
             OptionKind::Bytes(1, 1 << 30),
             "64 KiB",
-            "bytes of a blast in a move",
+            "bytes per blast of a move",
         ),
         OptionTable::new(
             "flight",
             OptionKind::Number(1, 1024),
             "1",
-            "blasts of a move that may be on their way",
+            "blasts of a move that may be in flight",
         ),
         INTERVAL,
         PATIENCE,
@@ -66,18 +66,18 @@ pub const TABLE: StackTable = StackTable {
     mapping: ServiceMapping(
         "\
 ConnectRequest -> Send with the token, until the Reply
-AwaitConnectIndication -> Receive of that, Reply
+AwaitConnectIndication -> Receive it, Reply
 DataRequest (initiator) -> Send with a readable segment, until the Reply
 AwaitDataIndication (responder) -> Receive, MoveFrom, Reply
 DataRequest (responder) -> Receive, MoveTo, Reply
 AwaitDataIndication (initiator) -> Send with a writable segment, until the Reply
-RPCCall -> Send with the request to be read and room for the response
-RPCAwaitCallInd -> Receive, MoveFrom of what did not come with the message
-RPCReturn -> MoveTo, Reply; one packet where the response fits into it
-StartBulkGet, StartBulkPut -> nothing: the first Send says it
+RPCCall -> Send with the request to read and space for the response
+RPCAwaitCallInd -> Receive, MoveFrom of the data that did not come with the message
+RPCReturn -> MoveTo, Reply; one packet if the response fits into it
+StartBulkGet, StartBulkPut -> nothing: the first Send implies it
 AwaitStartBulkGet, AwaitStartBulkPut -> Receive
 StopBulkGet, StopBulkPut -> nothing: every data unit is replied to
-end of stream (time limit) -> a Send that says so; of the responder, the Reply
+end of stream (time limit) -> a Send that signals it; at the responder, the Reply
 DisconnectRequest -> Send, until the Reply
 AwaitDisconnectIndication -> Receive, Reply",
     ),
@@ -95,7 +95,7 @@ AwaitDisconnectIndication -> Receive, Reply",
             "send_buffer_limited_s",
             "bytes_acked",
         ],
-        "the protocol has no such thing",
+        "the protocol has no such mechanism",
     ),
     ..StackTable::RELIABLE
 };
@@ -114,7 +114,7 @@ pub fn options(stack: &Stack, packet: u32) -> Result<IkpOptions, String> {
     if wanted < IkpOptions::SHORTEST || wanted > most {
         let least = IkpOptions::SHORTEST;
         return Err(format!(
-            "a packet with {wanted} B of data is not carried on this path: {least} to {most} B are"
+            "this path cannot carry a packet with {wanted} B of data: the range is {least} to {most} B"
         ));
     }
     let number = |name: &str, usual: u32| {
@@ -207,7 +207,7 @@ const VERBS: [Verb; 7] = [
 #[must_use]
 pub fn both_wait(awaited: &str, verb: Verb) -> Error {
     Error::measurement(format!("both sides wait: the responder for {awaited}, the initiator in {verb:?}"))
-        .hint("V's message passing takes one message after the other; let one side send while the other receives")
+        .hint("V's message passing handles one message at a time; make one side send while the other receives")
 }
 
 impl Verb {

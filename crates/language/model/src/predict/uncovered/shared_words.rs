@@ -21,6 +21,6 @@ pub(super) fn name(hop: &HopModel) -> String {
 /// Why a host whose processor copies for others too has no form.
 pub(super) fn busy(host: &str) -> String {
     format!(
-        "no closed form says how {host} shares its processor, which copies, with what others send"
+        "no closed-form formula describes how copying on {host} shares its processor with other traffic"
     )
 }

@@ -72,7 +72,7 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     let stack = &s.part.stack;
     if stack.facts.form == ClosedForm::SmolTcp {
         return Err(
-            "no closed form says how smoltcp acknowledges, and how its window opens".into(),
+            "no closed-form formula describes how smoltcp acknowledges and opens its window".into(),
         );
     }
     let other = stack
@@ -86,7 +86,7 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
             &stack.name
         };
         Err(format!(
-            "the closed forms describe {usual}; `{name}` changes it"
+            "the closed-form formulas describe {usual}, which `{name}` changes"
         ))
     })
 }
@@ -97,7 +97,7 @@ pub(super) fn congestion(s: &Situation<'_>, bytes: Option<u64>) -> Result<(), St
         CongestionModel::Other(name)
             if bytes.is_none_or(|bytes| bytes > s.transport.segment_bytes) =>
         {
-            Err(format!("no closed form says what window {name} has"))
+            Err(format!("no closed-form formula gives the window of {name}"))
         }
         _ => Ok(()),
     }
@@ -121,7 +121,7 @@ pub(super) fn packets_alone(flow: &ModelledFlow<'_>, elapsed_s: f64) -> Result<(
         .max(copy_s(&flow.data.sender, packet))
         .max(copy_s(&flow.data.receiver, packet));
     if alone && passes_s > LITTLE / 2.0 * elapsed_s {
-        return Err("few packets that are not full leave one by one, and no closed form says how they follow each other".into());
+        return Err("a few partly filled packets leave one by one, and no closed-form formula describes their spacing".into());
     }
     Ok(())
 }
@@ -139,13 +139,13 @@ pub(super) fn opening(
     let opens = limit == "round trips" || estimate.grown_s > little_s;
     if s.part.stack.facts.form == ClosedForm::Quic && estimate.grown_s > little_s {
         return Err(
-            "no closed form says how QUIC's window opens beside its search for larger packets"
+            "no closed-form formula describes how QUIC's window opens during path MTU discovery"
                 .into(),
         );
     }
     if opens && copies_s > little_s {
         return Err(
-            "hosts copy while the window opens, and no closed form says how that delays it".into(),
+            "hosts copy while the window opens, and no closed-form formula gives the resulting delay".into(),
         );
     }
     let first = s.transport.initial_segments;
@@ -165,7 +165,7 @@ pub(super) fn opening(
         packets.abs_diff(sent) <= EDGE || (before > 0 && packets.abs_diff(before) <= EDGE);
     if is_edge && rounds < ROUNDS && limit != "rate" {
         return Err(
-            "a segment more or less is a round trip more or less, and no closed form says which"
+            "one segment more or less means a round trip more or less, which no closed-form formula can resolve"
                 .into(),
         );
     }
@@ -208,14 +208,14 @@ pub(super) fn send_buffer(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), Str
     if holds * (1.0 - FREE) >= product.min(window) + TRAIN {
         return Ok(());
     }
-    Err("the send buffer limits: it is filled when a part of it is free, in trains of up to 64 KiB, and no closed form says how much is on its way".into())
+    Err("the send buffer is the limit: it is filled when part of it is free, in trains of up to 64 KiB, and no closed-form formula gives the amount in flight".into())
 }
 
 /// A message that its send buffer does not hold.
 pub(super) fn buffer_of_message(s: &Situation<'_>, bytes: u64) -> Result<(), String> {
     let written = s.part.stack.number("send_buffer");
     if s.transport.stream && written.is_some_and(|written| written < bytes) {
-        return Err("a message is longer than the send buffer, and no closed form says when the rest of it is handed over".into());
+        return Err("a message is longer than the send buffer, and no closed-form formula gives the time at which the rest is handed over".into());
     }
     Ok(())
 }
@@ -236,7 +236,7 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
         / libm::sqrt(units * f64::from(s.part.replicas));
     if spread > LITTLE {
         return Err(
-            "too few units of random size are moved: chance decides how much data that is".into(),
+            "too few units of random size are moved: the amount of data is left to chance".into(),
         );
     }
     Ok(())
@@ -254,7 +254,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
         .initial_segments
         .saturating_mul(s.transport.segment_bytes);
     if longest + s.transport.segment_bytes > first {
-        return Err("messages are longer than QUIC's first window, which opens for who fills it: no closed form says how often".into());
+        return Err("messages are longer than QUIC's first window, which opens only when filled: no closed-form formula gives the frequency".into());
     }
     let longer_s = |path: &crate::PathModel| -> f64 {
         let bytes = s.transport.header_bytes + FRAMES;
@@ -266,7 +266,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
     };
     if longer_s(&s.there) + longer_s(&s.back) > LITTLE * turn_s {
         return Err(
-            "what QUIC's packets carry beside data takes part of the turn, which no closed form covers"
+            "QUIC packets carry more than data, which takes part of the turn and is not covered by any closed-form formula"
                 .into(),
         );
     }
@@ -287,7 +287,7 @@ pub(crate) fn sizes_of_turns(s: &Situation<'_>, turn_s: f64) -> Result<(), Strin
     };
     if s.drawn_sizes().any(differs) {
         return Err(
-            "messages have sizes that are drawn, and the time of a mean one is not their mean"
+            "message sizes are random, and the time for a message of mean size is not the mean time"
                 .into(),
         );
     }

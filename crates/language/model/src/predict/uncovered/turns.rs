@@ -22,7 +22,10 @@ pub(crate) fn behind_lost(
     if !paced || loss <= 0.0 || seldom {
         return Ok(());
     }
-    Err("calls wait behind one whose packet was lost, and no closed form says how long".into())
+    Err(
+        "calls wait behind one that lost a packet, and no closed-form formula gives the delay"
+            .into(),
+    )
 }
 
 /// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
@@ -51,14 +54,14 @@ pub(crate) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Res
     if s.transport.stream || way_s + longest_s < waits_s {
         return Ok(());
     }
-    Err("answers may come later than callers of datagrams wait for them, and such calls count as lost".into())
+    Err("answers to datagrams may arrive after their callers stop waiting, and such calls count as lost".into())
 }
 
 /// Pairs that meet at what is busiest at random, or in turns that are no calls.
 pub(crate) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE && is_random {
         return Err(
-            "pairs meet at random at what they share, and no closed form says how long they wait there"
+            "pairs compete at random for shared resources, and no closed-form formula gives their waiting time"
                 .into(),
         );
     }
@@ -75,7 +78,7 @@ pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), St
         return Ok(());
     }
     Err(
-        "units are longer than a first window, and no closed form says how far each turn opens it"
+        "units are longer than a first window, and no closed-form formula describes how far each turn opens it"
             .into(),
     )
 }
@@ -94,18 +97,18 @@ pub(crate) fn long_messages(
         return Ok(());
     }
     if copying_s > MUCH * turn_s {
-        return Err("hosts copy messages of several packets and their acknowledgements, and no closed form says in which order".into());
+        return Err("hosts copy messages of several packets and their acknowledgements, and no closed-form formula gives the order".into());
     }
     if shared_s > MUCH * turn_s {
         return Err(
-            "messages of several packets wait for those of other pairs, and timers may end before"
+            "messages of several packets wait for those of other pairs, and timers may expire first"
                 .into(),
         );
     }
     let first = s.transport.initial_segments.saturating_mul(segment);
     if longest > first && longest_service_s > LEAST_TIMEOUT_S {
         return Err(
-            "the window closes again in a service that takes so long, and no closed form says how often"
+            "the window closes again during such a long service time, and no closed-form formula gives the frequency"
                 .into(),
         );
     }
@@ -119,7 +122,7 @@ pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String
         return Ok(());
     }
     Err(
-        "windows open for a good part of the time, and no closed form says how far each call opens them"
+        "windows are opening for much of the time, and no closed-form formula describes how far each call opens them"
             .into(),
     )
 }
@@ -132,11 +135,12 @@ pub(crate) fn other_pairs(
 ) -> Result<(), String> {
     if s.transport.stream && shared_s > LEAST_TIMEOUT_S / 2.0 && shared_s > 0.5 * alone_s {
         return Err(
-            "calls of several pairs wait for each other longer than timers wait for them".into(),
+            "calls of several pairs wait for each other longer than the retransmission timeout"
+                .into(),
         );
     }
     if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
-        return Err("a pair that waits for a lost datagram leaves the others alone, and no closed form says how often".into());
+        return Err("a pair that waits for a lost datagram does not delay the others, and no closed-form formula gives the frequency".into());
     }
     Ok(())
 }
@@ -149,7 +153,7 @@ pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String>
         .saturating_mul(s.transport.segment_bytes);
     if s.transport.stream && longest > first {
         return Err(
-            "a pause between calls closes the window again for messages of so many segments: no closed form says how often"
+            "a pause between calls closes the window again for messages of that many segments: no closed-form formula gives the frequency"
                 .into(),
         );
     }
@@ -161,7 +165,7 @@ pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String>
 pub(crate) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE {
         return Err(
-            "calls of several pairs come at moments of their own: no closed form says how long they wait for each other"
+            "calls of several pairs arrive independently: no closed-form formula gives their waiting time"
                 .into(),
         );
     }
@@ -199,16 +203,17 @@ pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(
     // Datagrams that begin and end a connection go again until they are answered.
     let most = if s.transport.stream { most } else { LITTLE };
     if is_quic && busy_s > LITTLE * time_s {
-        return Err("a handshake of QUIC takes a part of the time to pass, and no closed form says how many packets it has".into());
+        return Err("a QUIC handshake takes part of the time, and no closed-form formula gives its number of packets".into());
     }
     if PACKETS * there.1.max(back.1) * pairs > LITTLE * time_s {
         return Err(
-            "hosts copy what closes the connections before, and no closed form says when".into(),
+            "hosts copy the packets that close earlier connections, and no closed-form formula gives the times".into(),
         );
     }
     if busy_s > most * time_s {
         return Err(
-            "no closed form says how long connections wait for what closes the ones before".into(),
+            "no closed-form formula gives the time that connections wait for earlier ones to close"
+                .into(),
         );
     }
     Ok(())
@@ -239,10 +244,10 @@ pub(crate) fn turns(
                 .zip(hop.rate_bit_s)
                 .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
             let most = most.map_or_else(String::new, |s| {
-                format!(", {} when it is full", units::format_time(s))
+                format!(", {} when full", units::format_time(s))
             });
             return Err(format!(
-                "what others send waits in the queue at {}{most}: no closed form says how full it is",
+                "other traffic waits in the queue at {}{most}: no closed-form formula gives its occupancy",
                 name(hop)
             ));
         }
@@ -257,7 +262,7 @@ pub(crate) fn turns(
     let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
     if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
         return Err(format!(
-            "{} of the turns meet a loss and wait for a timer: their mean is too uncertain to state",
+            "{} of the turns meet a loss and wait for a timeout: their mean is too uncertain to state",
             percent(loss)
         ));
     }

@@ -20,7 +20,7 @@ const NOTICED: f64 = 0.01;
 pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
     let reasons = s.there.unsteady.iter().chain(&s.back.unsteady);
     reasons.into_iter().next().map_or(Ok(()), |reason| {
-        Err(format!("{reason}, which no closed form covers"))
+        Err(format!("{reason}, which no closed-form formula covers"))
     })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
         .find(|hop| s.load.carries_turns_beside(hop, place))
         .map_or(Ok(()), |hop| {
             Err(format!(
-                "calls of others go over {} too, and no closed form says how often",
+                "other calls also cross {}, and no closed-form formula gives the frequency",
                 name(hop)
             ))
         })
@@ -65,7 +65,7 @@ pub(super) fn jitter_of_transfer(
         return Ok(());
     }
     Err(
-        "jitter looks like losses and queues, and no closed form says what a stream makes of it"
+        "jitter looks like losses and queues, and no closed-form formula describes how a stream reacts to it"
             .into(),
     )
 }
@@ -79,7 +79,7 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
     }
     if !alone {
         return Err(
-            "a message is there when its latest packet is, and no closed form says how late jitter makes it"
+            "a message is complete when its latest packet arrives, and no closed-form formula gives the delay due to jitter"
                 .into(),
         );
     }
@@ -92,12 +92,13 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
         .any(|jitter| !jitter.reorder)
     {
         return Err(
-            "in jitter packets wait for those before them, and no closed form says how long".into(),
+            "with jitter, packets wait for earlier ones, and no closed-form formula gives the delay"
+                .into(),
         );
     }
     if of(ALL_DEVIATIONS) > LEAST_TIMEOUT_S {
         return Err(format!(
-            "jitter makes packets later than timers wait, {}",
+            "jitter delays packets beyond the retransmission timeout, {}",
             units::format_time(LEAST_TIMEOUT_S)
         ));
     }
@@ -113,7 +114,7 @@ pub(super) fn drops_early(path: &PathModel) -> Result<(), String> {
         };
         if hop.drops_early && rate < before {
             return Err(format!(
-                "the queue at {} drops by its own discipline, and no closed form says when",
+                "the queue at {} drops packets by its own discipline, and no closed-form formula gives the times",
                 name(hop)
             ));
         }

@@ -44,10 +44,10 @@ fn queue(
         return;
     }
     let message = format!(
-        "the cells of `{switch}` cannot be queued by `{}`",
+        "the cells of `{switch}` cannot be queued with `{}`",
         item.name.text
     );
-    let label = "a switch with `cells` drops what finds no room";
-    let hint = "leave the discipline out, or the switch's `cells`; `early_packet_discard on` refuses whole frames";
+    let label = "a switch with `cells` drops cells that do not fit";
+    let hint = "omit the discipline, or the switch's `cells`; `early_packet_discard on` discards whole frames";
     report.push(Diagnostic::error(item.name.span, message, label).hint(hint));
 }

@@ -27,7 +27,7 @@ pub(super) fn delay(value: &SpecValue, what: &str) -> Result<Duration, Diagnosti
     if seconds <= LONGEST_DELAY {
         return Ok(Duration::from_seconds(seconds));
     }
-    let message = format!("{what} may be at most 1 hour");
+    let message = format!("{what} must be at most 1 hour");
     Err(Diagnostic::error(value.span, message, "too long")
         .hint("a number without a unit is in seconds"))
 }
@@ -55,5 +55,5 @@ pub(super) fn positive_rate(
     if rate > 0.0 {
         return Ok(rate);
     }
-    Err(Diagnostic::error(value.span, format!("{what} has to be above zero"), label).hint(hint))
+    Err(Diagnostic::error(value.span, format!("{what} must be above zero"), label).hint(hint))
 }

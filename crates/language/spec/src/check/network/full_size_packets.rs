@@ -62,11 +62,11 @@ fn queue(item: Option<&QueueItem>, mtu: u64, report: &mut DiagnosticReport) {
 fn small(span: TextSpan, what: &str, bytes: u64, mtu: u64, report: &mut DiagnosticReport) {
     if bytes < mtu {
         let message = format!(
-            "a packet of {mtu} bytes, the mtu of the link, has no room in a {what} of {bytes}"
+            "a packet of {mtu} bytes, the mtu of the link, does not fit into a {what} of {bytes} bytes"
         );
         let diagnostic = Diagnostic::warning(span, message, "no full-size packet would ever pass");
         report.push(diagnostic.hint(format!(
-            "let the {what} hold {mtu} bytes at least, or lower the mtu"
+            "make the {what} at least {mtu} bytes, or lower the mtu"
         )));
     }
 }
@@ -89,15 +89,17 @@ fn cells(
         return;
     }
     let message = format!(
-        "a frame of {mtu} bytes is {count} cells of {cell} bytes, {frame} in all; this buffer holds {bytes}"
+        "a frame of {mtu} bytes takes {count} cells of {cell} bytes, {frame} bytes in total; this buffer holds {bytes}"
     );
     let label = if switch.early_packet_discard {
-        "where frames meet here, some are refused whole"
+        "when frames compete for this buffer, some are discarded entirely"
     } else {
-        "where frames meet here, one lost cell loses a whole frame"
+        "when frames compete for this buffer, one lost cell loses a whole frame"
     };
     let diagnostic = Diagnostic::warning(span, message, label);
-    report.push(diagnostic.hint(
-        "this is what the MAGIC testbed of 1996 ran into; keep it if that is what you study",
-    ));
+    report.push(
+        diagnostic.hint(
+            "the MAGIC testbed ran into this problem in 1996; keep it if you are studying it",
+        ),
+    );
 }

@@ -48,17 +48,17 @@ pub(crate) fn processor_share(value: &SpecValue) -> Result<ProcessorShare, Diagn
     if (1.0..=MOST_SHARE).contains(&percent) {
         return Ok(ProcessorShare((percent * 10.0) as u32));
     }
-    let message = format!("a share of a processor is from 1% to {MOST_SHARE}%");
+    let message = format!("a processor share must be between 1% and {MOST_SHARE}%");
     Err(
         Diagnostic::error(value.span, message, format!("this is {percent}%"))
-            .hint("`share 50%` is half of one, `share 200%` two"),
+            .hint("`share 50%` is half a processor, `share 200%` is two"),
     )
 }
 
 fn outage(from: &SpecValue, to: Option<&SpecValue>) -> Result<Outage, Diagnostic> {
-    let begins = delay(from, "when a host goes down")?;
+    let begins = delay(from, "the time when a host goes down")?;
     let ends = to
-        .map(|to| delay(to, "when a host comes up again"))
+        .map(|to| delay(to, "the time when a host comes up again"))
         .transpose()?;
     if let (Some(ends), Some(to)) = (ends.filter(|ends| *ends <= begins), to) {
         let diagnostic = Diagnostic::error(
@@ -66,7 +66,7 @@ fn outage(from: &SpecValue, to: Option<&SpecValue>) -> Result<Outage, Diagnostic
             "the host would come up before it goes down",
             format!("{} s", ends.seconds()),
         );
-        return Err(diagnostic.hint("as in `down from 5 s to 20 s`"));
+        return Err(diagnostic.hint("for example `down from 5 s to 20 s`"));
     }
     Ok(Outage {
         from: begins,
@@ -76,8 +76,14 @@ fn outage(from: &SpecValue, to: Option<&SpecValue>) -> Result<Outage, Diagnostic
 
 fn interface(item: &NodeItem, report: &mut DiagnosticReport) -> NetworkInterface {
     let frames = item.buffer_frames.as_ref();
-    let frames =
-        frames.and_then(|value| report.keep(fixed(value, "a buffer of frames", 1, MOST_FRAMES)));
+    let frames = frames.and_then(|value| {
+        report.keep(fixed(
+            value,
+            "the number of frames in a buffer",
+            1,
+            MOST_FRAMES,
+        ))
+    });
     let per_packet = item.copy_per_packet.as_ref();
     let per_byte = item.copy_per_byte.as_ref();
     if let Some(value) = per_byte {
@@ -87,11 +93,10 @@ fn interface(item: &NodeItem, report: &mut DiagnosticReport) -> NetworkInterface
     if let (Some(value), None) = (&item.cpu, copies.or(item.work)) {
         let diagnostic = Diagnostic::warning(
             value.span,
-            "the speed of a processor with nothing to do",
+            "this processor has a speed but nothing to do",
             "no effect",
         );
-        report
-            .push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
+        report.push(diagnostic.hint("specify its work per packet, as in `copy 100 us per packet`"));
     }
     own_processor(item, report);
     NetworkInterface {
@@ -108,7 +113,7 @@ fn interface(item: &NodeItem, report: &mut DiagnosticReport) -> NetworkInterface
             .as_ref()
             .and_then(|value| report.keep(speed(value))),
         pace_bit_s: item.pace.as_ref().and_then(|value| {
-            let hint = "leave `pace` out when it may send as fast as its link";
+            let hint = "omit `pace` if it may send as fast as its link";
             report.keep(positive_rate(
                 value,
                 "the pace of a host",
@@ -125,19 +130,19 @@ fn own_processor(item: &NodeItem, report: &mut DiagnosticReport) {
         return;
     };
     if item.busy_waiting.is_some() {
-        let message = "a processor that waits for what it has copied does not leave the copying to the interface";
+        let message = "a processor with `busy_waiting` cannot leave the copying to the interface";
         let diagnostic = Diagnostic::error(span, message, "the interface copies by itself");
-        report.push(diagnostic.hint("leave `busy_waiting` out, or `interface_copies`"));
+        report.push(diagnostic.hint("omit `busy_waiting` or `interface_copies`"));
     }
     if item.copy.is_none() {
         let diagnostic = Diagnostic::error(
             span,
-            "an interface that copies in no time",
-            "nothing to copy with",
+            "an interface that copies instantaneously",
+            "no copying time is given",
         );
         report.push(
             diagnostic
-                .hint("say how long that takes, as in `copy 2 ms per packet; interface_copies;`"),
+                .hint("specify the copying time, as in `copy 2 ms per packet; interface_copies;`"),
         );
     }
 }
@@ -146,31 +151,31 @@ fn own_processor(item: &NodeItem, report: &mut DiagnosticReport) {
 fn work(item: &NodeItem, report: &mut DiagnosticReport) -> ProgramCosts {
     let mut time =
         |value: Option<&SpecValue>, what| value.and_then(|value| report.keep(delay(value, what)));
-    let per_operation = time(item.work_per_operation.as_ref(), "the time of an operation");
-    let per_message = time(item.work_per_message.as_ref(), "the time of a message");
-    let per_switch = time(item.work_per_switch.as_ref(), "the time of a switch");
+    let per_operation = time(item.work_per_operation.as_ref(), "the time per operation");
+    let per_message = time(item.work_per_message.as_ref(), "the time per message");
+    let per_switch = time(item.work_per_switch.as_ref(), "the time per switch");
     let per_byte = item
         .work_per_byte
         .as_ref()
-        .filter(|value| time(Some(*value), "the time of a byte").is_some());
-    let polls = time(item.polls.as_ref(), "how often a program looks");
+        .filter(|value| time(Some(*value), "the time per byte").is_some());
+    let polls = time(item.polls.as_ref(), "the polling interval");
     if let (Some(Duration::ZERO), Some(value)) = (polls, &item.polls) {
         let diagnostic = Diagnostic::error(
             value.span,
-            "a program that looks all the time needs no `polls`",
-            "no time",
+            "a program that polls continuously does not need `polls`",
+            "this is zero",
         );
-        report.push(diagnostic.hint("leave it out, or say how often, as in `polls 200 ms`"));
+        report.push(diagnostic.hint("omit it, or specify an interval, as in `polls 200 ms`"));
     }
     if let (Some((_, span)), None) = (item.priority, item.work) {
         let diagnostic = Diagnostic::warning(
             span,
-            "priorities of programs that take no time",
+            "priorities have no effect on programs that take no time",
             "no effect",
         );
         report.push(
             diagnostic
-                .hint("say what they take, as in `work 1 ms per operation, 2 ms per message`"),
+                .hint("specify their costs, as in `work 1 ms per operation, 2 ms per message`"),
         );
     }
     ProgramCosts {
@@ -188,7 +193,7 @@ fn speed(value: &SpecValue) -> Result<f64, Diagnostic> {
     if (1.0 / CPU_RANGE..=CPU_RANGE).contains(&speed) {
         return Ok(speed);
     }
-    let message = "the speed of a processor is a factor from 1e-6 to 1e6";
+    let message = "the speed of a processor must be a factor from 1e-6 to 1e6";
     Err(
         Diagnostic::error(value.span, message, format!("this is {speed}"))
             .hint("`cpu 2` is twice as fast"),
@@ -211,10 +216,14 @@ fn clock(items: &[ClockItem], report: &mut DiagnosticReport) -> ClockModel {
             ClockKind::Step(at) => step(item, at, &mut clock.steps, report),
         };
         if twice {
-            let diagnostic =
-                Diagnostic::error(item.span, "the clock has this twice", "already given");
+            let diagnostic = Diagnostic::error(
+                item.span,
+                "this clock setting is given twice",
+                "already given",
+            );
             report.push(
-                diagnostic.hint("a clock may be set more than once: `clock ahead 1 s at 10 s`"),
+                diagnostic
+                    .hint("to set a clock more than once, give times: `clock ahead 1 s at 10 s`"),
             );
         }
     }
@@ -231,7 +240,7 @@ fn step(
 ) -> bool {
     let seconds = number(at);
     if seconds > LONGEST {
-        let message = format!("a clock may be set within the first {LONGEST} seconds");
+        let message = format!("a clock can only be set within the first {LONGEST} seconds");
         report.push(Diagnostic::error(at.span, message, "too late"));
     }
     let at = Duration::from_seconds(seconds);
@@ -246,7 +255,7 @@ fn step(
 fn signed(item: &ClockItem) -> Result<i64, Diagnostic> {
     let seconds = number(&item.value);
     if seconds > LONGEST {
-        let message = format!("a clock may be wrong by at most {LONGEST} seconds");
+        let message = format!("a clock can be off by at most {LONGEST} seconds");
         return Err(Diagnostic::error(item.value.span, message, "too much"));
     }
     let ns = i64::try_from(Duration::from_seconds(seconds).0).unwrap_or(i64::MAX);
@@ -256,9 +265,9 @@ fn signed(item: &ClockItem) -> Result<i64, Diagnostic> {
 fn ppm(item: &ClockItem) -> Result<f64, Diagnostic> {
     let ppm = number(&item.value);
     if ppm > MOST_PPM {
-        let message = format!("a clock may drift by at most {MOST_PPM} ppm");
+        let message = format!("a clock can drift by at most {MOST_PPM} ppm");
         return Err(Diagnostic::error(item.value.span, message, "too much")
-            .hint("a bad quartz drifts by 100 ppm"));
+            .hint("a poor quartz clock drifts by 100 ppm"));
     }
     Ok(if item.negative { -ppm } else { ppm })
 }

@@ -26,11 +26,11 @@ pub(super) fn resolve(item: &ImpItem, report: &mut DiagnosticReport) -> ImpSetti
     };
     ImpSettings {
         machine: machine.unwrap_or_default(),
-        reassembly: number(&item.reassembly, "room for messages"),
+        reassembly: number(&item.reassembly, "the reassembly capacity"),
         window: number(&item.window, "a window"),
-        channels: number(&item.channels, "a number of channels")
+        channels: number(&item.channels, "the number of channels")
             .and_then(|count| u16::try_from(count).ok()),
-        buffers: number(&item.buffers, "a number of buffers"),
+        buffers: number(&item.buffers, "the number of buffers"),
         september: item.september.unwrap_or_default(),
         unreserved: item.reservation == Some(false),
         splits: item.splitting.unwrap_or_default(),
@@ -44,19 +44,20 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
         for (_, _, span) in item.hosts.iter().filter_map(|host| host.down.as_ref()) {
             let diagnostic = Diagnostic::error(
                 *span,
-                "hosts go down in networks of IMPs alone",
-                "an IMP would tell others",
+                "hosts can go down only in networks of IMPs",
+                "only an IMP would notify the others",
             );
-            report.push(diagnostic.hint("cut its link: `loss schedule(0 s 0%, 5 s 100%)`"));
+            report.push(
+                diagnostic.hint("take down its link instead: `loss schedule(0 s 0%, 5 s 100%)`"),
+            );
         }
         for (_, span) in item.hosts.iter().filter_map(|host| host.fake) {
             let diagnostic = Diagnostic::error(
                 span,
-                "fake hosts are programs of IMPs",
-                "no IMP is in this network",
+                "fake hosts are programs that run on IMPs",
+                "this network has no IMP",
             );
-            report
-                .push(diagnostic.hint("leave `fake` out, or make its switch an IMP: `imp A 516;`"));
+            report.push(diagnostic.hint("omit `fake`, or make its switch an IMP: `imp A 516;`"));
         }
     }
     if item.broken || !item.switches.iter().any(|switch| is_imp(&switch)) {
@@ -69,16 +70,16 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
     }
     if item.switches.len() > MOST_IMPS {
         let message = format!(
-            "`{}` has {} IMPs, and the formats of 1973 number {MOST_IMPS}",
+            "`{}` has {} IMPs, but the formats of 1973 can only address {MOST_IMPS}",
             item.name.text,
             item.switches.len()
         );
         let diagnostic = Diagnostic::warning(
             item.name.span,
             message,
-            "a network that could not have been",
+            "this network could not have existed",
         );
-        report.push(diagnostic.hint("it is simulated all the same, with larger formats"));
+        report.push(diagnostic.hint("it is simulated anyway, with larger formats"));
     }
     for host in item.host_names() {
         let is_own =
@@ -89,7 +90,7 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
             .iter()
             .any(|link| is_host(&link.ends.0.text) && is_host(&link.ends.1.text));
         if own.len() != 1 || joins_hosts {
-            let message = format!("`{}` has to be joined to one IMP, by one link", host.text);
+            let message = format!("`{}` must be connected to one IMP, by one link", host.text);
             let diagnostic = Diagnostic::error(
                 host.span,
                 message,
@@ -115,8 +116,8 @@ fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut DiagnosticReport)
     if is_fake && !matches!(link.rate, RateItem::Unlimited) {
         let diagnostic = Diagnostic::error(
             span,
-            "a fake host has no interface that could have a rate",
-            "this one has",
+            "a fake host has no interface, so its link cannot have a rate",
+            "this one does",
         );
         report.push(diagnostic.hint(format!(
             "write `link {} - {} unlimited 0 us;`",
@@ -124,34 +125,34 @@ fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut DiagnosticReport)
         )));
     }
     let name = if host.is_some() {
-        "an interface of a host of IMPs"
+        "the interface of an IMP host"
     } else {
         "a line between IMPs"
     };
     let mut refuse = |is: bool, what: &str| {
         if is {
-            let message = format!("{name} has no {what}");
+            let message = format!("{name} cannot have {what}");
             report.push(
-                Diagnostic::error(span, message, "this one has")
-                    .hint("rate, delay and loss are all it has"),
+                Diagnostic::error(span, message, "this one does")
+                    .hint("it only has a rate, a delay and a loss"),
             );
         }
     };
-    refuse(link.one_way, "direction of its own");
+    refuse(link.one_way, "only one direction");
     refuse(
         !is_fake && !matches!(link.rate, RateItem::Constant(_)),
-        "rate that changes or is unlimited",
+        "a rate that changes or is unlimited",
     );
     refuse(
         !matches!(link.delay, DelayItem::Constant(_)),
-        "delay that changes",
+        "a delay that changes",
     );
     refuse(link.jitter.is_some(), "jitter");
     refuse(link.duplicate.is_some(), "duplicates");
     refuse(
         link.queue.is_some(),
-        "queue that could be chosen: its channels are that",
+        "a queue of its own: its channels serve as the queue",
     );
-    refuse(link.mtu.is_some(), "packet size that could be chosen");
-    refuse(link.charge.is_some(), "framing that could be chosen");
+    refuse(link.mtu.is_some(), "a packet size of its own");
+    refuse(link.charge.is_some(), "framing of its own");
 }

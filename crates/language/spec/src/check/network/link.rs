@@ -41,7 +41,12 @@ pub(super) fn resolve(
             .and_then(|item| report.keep(jitter(item, files))),
         loss,
         duplicate: duplicate
-            .and_then(|value| report.keep(share(value, "a link cannot duplicate more than all")))
+            .and_then(|value| {
+                report.keep(share(
+                    value,
+                    "a link cannot duplicate more than all packets",
+                ))
+            })
             .unwrap_or_default(),
         mtu_bytes: item.mtu.as_ref().and_then(|value| report.keep(mtu(value))),
         charge: item.charge.unwrap_or_default(),
@@ -60,8 +65,7 @@ fn delays(
     match item {
         DelayItem::Constant(value) => (one(value, report).unwrap_or_default(), None),
         DelayItem::Schedule(item) => {
-            let begin =
-                "say how long the delay is at the beginning, as in `schedule(0 s 10 ms, ...)`";
+            let begin = "specify the initial delay, as in `schedule(0 s 10 ms, ...)`";
             let delays = schedule::resolve(item, begin, report, one);
             (
                 Duration::from_seconds(delays.mean(|delay| delay.seconds())),
@@ -73,7 +77,7 @@ fn delays(
 
 fn mtu(value: &SpecValue) -> Result<u64, Diagnostic> {
     fixed(value, "an mtu", LEAST_MTU, LARGEST_PACKET).map_err(|mistake| {
-        mistake.hint("IP needs links for 68 bytes, and has packets of at most 65535")
+        mistake.hint("IP needs links that carry 68 bytes, and its packets have at most 65535")
     })
 }
 
@@ -91,13 +95,13 @@ fn jitter(item: &JitterItem, files: &mut SpecFiles<'_>) -> Result<Jitter, Diagno
 fn loss(item: &LossItem, report: &mut DiagnosticReport) -> LossModel {
     match item {
         LossItem::Schedule(item) => {
-            let begin = "say what is lost at the beginning, as in `schedule(0 s 0%, ...)`";
+            let begin = "specify the initial loss, as in `schedule(0 s 0%, ...)`";
             LossModel::Schedule(schedule::resolve(item, begin, report, |step, report| {
                 Some(loss(step, report))
             }))
         }
         LossItem::Share(value) => {
-            let share = report.keep(share(value, "a link cannot lose more than all"));
+            let share = report.keep(share(value, "a link cannot lose more than all packets"));
             share
                 .filter(|share| *share > 0.0)
                 .map_or(LossModel::None, LossModel::Independent)
@@ -109,7 +113,7 @@ fn loss(item: &LossItem, report: &mut DiagnosticReport) -> LossModel {
                 .map_or(LossModel::None, LossModel::BitErrors)
         }
         LossItem::Every(value) => report
-            .keep(fixed(value, "which packets are lost", 1, LAST_PACKET))
+            .keep(fixed(value, "the number after `every`", 1, LAST_PACKET))
             .map_or(LossModel::None, LossModel::Every),
         LossItem::Packets(values) => LossModel::List(packets(values, report)),
         LossItem::GilbertElliott(values) => gilbert_elliott(values, report),
@@ -121,7 +125,7 @@ fn bit_errors(value: &SpecValue) -> Result<f64, Diagnostic> {
     if share <= 1.0 {
         return Ok(share);
     }
-    let message = "a share of bit errors is between 0 and 1";
+    let message = "a share of bit errors must be between 0 and 1";
     Err(Diagnostic::error(
         value.span,
         message,
@@ -133,13 +137,12 @@ fn bit_errors(value: &SpecValue) -> Result<f64, Diagnostic> {
 fn packets(values: &[SpecValue], report: &mut DiagnosticReport) -> Vec<u64> {
     let mut numbers: Vec<u64> = Vec::new();
     for value in values {
-        let Some(number) = report.keep(fixed(value, "the number of a packet", 1, LAST_PACKET))
-        else {
+        let Some(number) = report.keep(fixed(value, "the packet number", 1, LAST_PACKET)) else {
             continue;
         };
         match numbers.last() {
             Some(last) if *last >= number => {
-                let message = format!("packet {number} stands behind packet {last}");
+                let message = format!("packet {number} comes after packet {last}");
                 let diagnostic = Diagnostic::error(value.span, message, "expected a larger number");
                 report.push(diagnostic.hint("write the numbers in ascending order, each once"));
             }

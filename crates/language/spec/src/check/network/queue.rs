@@ -96,7 +96,7 @@ pub(super) fn resolve(item: &QueueItem, report: &mut DiagnosticReport) -> LinkQu
 /// A limit without a unit: bytes, though packets are what others count.
 fn unit_doubted(value: &SpecValue, report: &mut DiagnosticReport) {
     if let (Base::Number(number @ 1.0..), SpecUnit::None) = (&value.base, value.unit) {
-        let message = format!("the limit of this queue is taken as {number} B");
+        let message = format!("the limit of this queue is interpreted as {number} B");
         let diagnostic = Diagnostic::warning(value.span, message, "no unit");
         report.push(diagnostic.hint(format!("write `{number} packets`, or `{number} B`")));
     }
@@ -110,8 +110,8 @@ fn agreement(item: &QueueItem, queue: &LinkQueue, report: &mut DiagnosticReport)
         .map_or("drop_tail", |discipline| discipline.name.text.as_str());
     let plain = matches!(name, "drop_tail" | "drop_head");
     if let Some(span) = item.ecn.filter(|_| plain) {
-        let message = format!("a `{name}` queue marks nothing");
-        let diagnostic = Diagnostic::error(span, message, "it drops only when it is full");
+        let message = format!("a `{name}` queue does not mark packets");
+        let diagnostic = Diagnostic::error(span, message, "it drops packets only when it is full");
         report.push(
             diagnostic.hint("choose a discipline that acts early: `codel ecn`, `red(...) ecn`"),
         );
@@ -139,7 +139,7 @@ fn known<'i>(item: &'i DisciplineItem, report: &mut DiagnosticReport) -> Vec<&'i
             let names: Vec<&str> = takes.iter().map(|(name, _)| *name).collect();
             let message = format!("`{}` has no setting `{}`", item.name.text, name.text);
             let hint = if names.is_empty() {
-                String::from("leave it out")
+                String::from("omit it")
             } else {
                 format!("its settings are {}", names.join(", "))
             };
@@ -149,7 +149,7 @@ fn known<'i>(item: &'i DisciplineItem, report: &mut DiagnosticReport) -> Vec<&'i
             continue;
         };
         if good.iter().any(|other| other.name.text == name.text) {
-            let message = format!("`{}` is written twice", name.text);
+            let message = format!("`{}` is given twice", name.text);
             report.push(Diagnostic::error(
                 name.span,
                 message,
@@ -181,7 +181,7 @@ fn is_kind(setting: &SettingItem, kind: SettingKind) -> Result<(), Diagnostic> {
         SettingKind::Weight => ("a number", "0.002"),
         SettingKind::Whole => ("a whole number", "1024"),
     };
-    let message = format!("`{}` is {what}", setting.name.text);
+    let message = format!("`{}` must be {what}", setting.name.text);
     Err(Diagnostic::error(
         setting.value.span,
         message,
@@ -242,7 +242,7 @@ impl DisciplineSettings<'_> {
         let seconds = number(value);
         let time = Duration::from_seconds(seconds);
         if time == Duration::ZERO || seconds > LONGEST {
-            let message = format!("`{name}` has to be above zero and at most 1 hour");
+            let message = format!("`{name}` must be above zero and at most 1 hour");
             report.push(Diagnostic::error(
                 value.span,
                 message,
@@ -273,13 +273,13 @@ impl DisciplineSettings<'_> {
                 self.span("interval")
             };
             let message = format!(
-                "the target of `{}` has to be below its interval",
+                "the target of `{}` must be below its interval",
                 self.item.name.text
             );
             let label = format!("a target of {target} and an interval of {interval}");
             report.push(
                 Diagnostic::error(span, message, label)
-                    .hint("a target is about 5 % of the interval"),
+                    .hint("the target is usually about 5 % of the interval"),
             );
         }
         (target, interval)
@@ -292,7 +292,8 @@ impl DisciplineSettings<'_> {
             (None, Some(limit)) => Some(limit / part),
             (None, None) => {
                 let message = format!("`red` has no `{name}`");
-                let label = "expected its thresholds, or a limit in bytes to take them from";
+                let label =
+                    "expected its thresholds, or a limit in bytes from which to derive them";
                 let diagnostic = Diagnostic::error(self.item.name.span, message, label);
                 report.push(
                     diagnostic
@@ -306,7 +307,7 @@ impl DisciplineSettings<'_> {
             .get("probability")
             .map_or(RED.0, |value| number(value) / 100.0);
         if most <= 0.0 || most > 1.0 {
-            let message = "the probability of `red` is above 0 and at most 100 per cent";
+            let message = "the probability of `red` must be above 0 and at most 100 per cent";
             report.push(Diagnostic::error(
                 self.span("probability"),
                 message,
@@ -315,7 +316,7 @@ impl DisciplineSettings<'_> {
         }
         let weight = self.get("weight").map_or(RED.1, number);
         if weight <= 0.0 || weight > 1.0 {
-            let message = "the weight of `red` is above 0 and at most 1";
+            let message = "the weight of `red` must be above 0 and at most 1";
             report.push(Diagnostic::error(
                 self.span("weight"),
                 message,
@@ -329,7 +330,7 @@ impl DisciplineSettings<'_> {
             } else {
                 "max"
             };
-            let message = "the `min` of `red` has to be below its `max`";
+            let message = "the `min` of `red` must be below its `max`";
             let label = format!("from {min_bytes} to {max_bytes} bytes");
             report.push(
                 Diagnostic::error(self.span(name), message, label)

@@ -16,7 +16,7 @@ pub(super) fn resolve(
     match item {
         RateItem::Unlimited => LinkRate::Unlimited,
         RateItem::Constant(value) => {
-            let hint = "write `unlimited` for a link that takes no time to send, `loss 100%` for one that lets nothing pass";
+            let hint = "write `unlimited` for a link that takes no time to send, `loss 100%` for one that passes nothing";
             let rate = positive_rate(
                 value,
                 "the rate of a link",
@@ -35,7 +35,7 @@ pub(super) fn resolve(
 }
 
 fn schedule(item: &ScheduleItem<SpecValue>, report: &mut DiagnosticReport) -> RateSchedule {
-    let begin = "say how fast the link is at the beginning, as in `schedule(0 s 1 Mbit/s, ...)`";
+    let begin = "specify the initial rate, as in `schedule(0 s 1 Mbit/s, ...)`";
     let schedule = schedule::resolve(item, begin, report, |rate, _| Some(number(rate)));
     if item.steps.iter().all(|(_, rate)| number(rate) <= 0.0) {
         let diagnostic = Diagnostic::error(
@@ -47,10 +47,11 @@ fn schedule(item: &ScheduleItem<SpecValue>, report: &mut DiagnosticReport) -> Ra
     } else if let (Some((from, rate)), None) = (item.steps.last(), &item.every)
         && number(rate) <= 0.0
     {
-        let message = format!("nothing leaves from {} s on", number(from));
-        let diagnostic = Diagnostic::warning(rate.span, message, "the last rate goes on for ever");
+        let message = format!("nothing is sent from {} s on", number(from));
+        let diagnostic = Diagnostic::warning(rate.span, message, "the last rate lasts forever");
         report.push(
-            diagnostic.hint("add a later step, or let it begin again: `schedule(...) every 10 s`"),
+            diagnostic
+                .hint("add a later step, or make the schedule repeat: `schedule(...) every 10 s`"),
         );
     }
     schedule

@@ -119,8 +119,8 @@ pub(super) fn check(item: &NetworkItem, report: &mut DiagnosticReport) {
 fn unreached(from: &Word, to: &Word) -> Diagnostic {
     let message = format!("no path leads from `{}` to `{}`", from.text, to.text);
     let hint = format!(
-        "add a link, as in `link {} - {} 100 Mbit/s 1 ms;` (`->` leads one way only, and hosts do not forward)",
+        "add a link, as in `link {} - {} 100 Mbit/s 1 ms;` (`->` goes in one direction only, and hosts do not forward)",
         from.text, to.text
     );
-    Diagnostic::error(to.span, message, "out of reach").hint(hint)
+    Diagnostic::error(to.span, message, "unreachable").hint(hint)
 }

@@ -38,21 +38,21 @@ fn next(from: &SpecValue, last: Option<Duration>, begin: &str) -> Result<Duratio
     if seconds > LONGEST {
         return Err(Diagnostic::error(
             from.span,
-            format!("a time may be at most {LONGEST} seconds"),
+            format!("a time must be at most {LONGEST} seconds"),
             "too long",
         ));
     }
     match last {
         None if at != Duration::ZERO => {
             let diagnostic =
-                Diagnostic::error(from.span, "a schedule begins at 0 s", "expected `0 s`");
+                Diagnostic::error(from.span, "a schedule must begin at 0 s", "expected `0 s`");
             Err(diagnostic.hint(begin))
         }
         Some(last) if at <= last => {
-            let message = "the times of a schedule have to ascend";
+            let message = "the times of a schedule must ascend";
             Err(
-                Diagnostic::error(from.span, message, "not later than the one before")
-                    .hint("order the steps by their times"),
+                Diagnostic::error(from.span, message, "not later than the previous one")
+                    .hint("order the steps by time"),
             )
         }
         _ => Ok(at),
@@ -67,7 +67,7 @@ fn period<T>(every: &SpecValue, steps: &[(SpecValue, T)]) -> Result<Duration, Di
     if seconds > LONGEST {
         return Err(Diagnostic::error(
             every.span,
-            format!("a time may be at most {LONGEST} seconds"),
+            format!("a time must be at most {LONGEST} seconds"),
             "too long",
         ));
     }
@@ -75,7 +75,7 @@ fn period<T>(every: &SpecValue, steps: &[(SpecValue, T)]) -> Result<Duration, Di
     if period > Duration::from_seconds(last) {
         return Ok(period);
     }
-    let message = "a schedule cannot begin again before its last step";
+    let message = "a schedule cannot repeat before its last step";
     Err(Diagnostic::error(
         every.span,
         message,
