@@ -13,6 +13,8 @@ const MOST_PIDS: usize = 4;
 const COLUMNS: usize = 80;
 const SHORTEST_NAME: usize = 16;
 const LONGEST_TAKER: usize = 20;
+/// Of fewer the 99th percentile is the longest, and is said to be.
+const PERCENTILE_OF: u64 = 100;
 
 /// The table; empty where there are none.
 #[must_use]
@@ -99,7 +101,12 @@ fn row(named: &NamedRequests, all: &[NamedRequests]) -> Vec<String> {
         named.count.to_string(),
         named.failed.to_string(),
         time(named.p50_ns),
-        time(named.p99_ns),
+        match named.p99_ns {
+            Some(_) if named.count.saturating_sub(named.failed) < PERCENTILE_OF => {
+                format!("max {}", time(named.p99_ns))
+            }
+            p99 => time(p99),
+        },
         taker,
     ]
 }
@@ -109,7 +116,7 @@ fn label(named: &NamedRequests, all: &[NamedRequests], room: usize) -> String {
     let server = if named.is_alone_among(all) {
         String::new()
     } else {
-        format!(" of {}", cut(&named.server, LONGEST_TAKER))
+        format!(" ({})", cut(&named.server, LONGEST_TAKER))
     };
     let left = room.saturating_sub(server.chars().count());
     cut(&named.label(), left.max(SHORTEST_NAME)) + &server
@@ -148,6 +155,12 @@ mod tests {
         );
         assert!(lines[0].starts_with("request ") && lines[0].ends_with("main part"));
         assert!(lines[4].contains("  -  "), "{}", lines[4]);
+        assert!(lines[1].contains("81.2 ms  1.25 s"), "{}", lines[1]);
+        let few = NamedRequests {
+            count: 10,
+            ..named(1)
+        };
+        assert!(named_requests(&[few]).contains("81.2 ms  max 1.25 s"));
         assert_eq!(
             lines[11],
             "and 2021 requests of 2 other names (--json has all)"

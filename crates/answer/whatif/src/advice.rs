@@ -75,7 +75,8 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
         };
         let Some(Some(now)) = known.get(&at) else {
             continue;
-        }; // A faster link always helps something that uses it: it is the limit where nothing else is.
+        };
+        // A faster link always helps something that uses it: it is the limit where nothing else is.
         let fault = |finding: &Finding| {
             finding.measurement == Some(at) && !finding.is_healthy() && finding.confidence >= SURE
         };

@@ -310,8 +310,11 @@ fn what_chance_decides_is_tried_more_often() {
     );
     is_near(gain, expected.then / expected.now, 1e-9);
     assert!(loss.saves > Some(0.3), "{loss:?}");
-    let full = Diagnosed::of("10 Mbit/s 30 ms queue 20 kB", "bulk_put 1000*2000 over tcp");
-    let tried = full.findings.iter().flat_map(|one| &one.tries);
+    let windowed = Diagnosed::of(
+        "100 Mbit/s 40 ms",
+        "bulk_put 16 KiB*200 over tcp(receive_buffer = 64 KiB)",
+    );
+    let tried = windowed.findings.iter().flat_map(|one| &one.tries);
     let runs: Vec<usize> = tried.filter_map(|one| Some(one.expected?.runs)).collect();
     assert!(
         !runs.is_empty() && runs.iter().all(|runs| *runs == 5),

@@ -107,7 +107,8 @@ pub fn listing_text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
 
 /// Bytes of a disk: exact where they are few or round, else three digits.
 fn room(bytes: u64) -> String {
-    let exact = bytes < 10 << 20 || bytes.is_multiple_of(1 << 20); // An odd number of bytes is a whole number of no larger unit.
+    let exact = bytes < 10 << 20 || bytes.is_multiple_of(1 << 20);
+    // An odd number of bytes is a whole number of no larger unit.
     units::format_size(if exact { bytes } else { bytes | 1 })
 }
 

@@ -115,7 +115,8 @@ impl<'r> SetReader<'r> {
             })?;
             write_file(path, tile::png_of(&self.set.about, &pixels)?)?;
             return Ok(path.to_owned());
-        } // Whoever cannot read the index is given all blocks that cannot be read.
+        }
+        // Whoever cannot read the index is given all blocks that cannot be read.
         let index = match part {
             SetPart::Whole => self
                 .index()

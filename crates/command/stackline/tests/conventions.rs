@@ -269,6 +269,26 @@ fn functions_and_files_are_read_at_one_go() {
     );
 }
 
+/// A comment behind a statement belongs to it, and most readers take it for the next one's: it stands above. What leaves a function, and rows
+/// of a list, may have theirs beside them.
+#[test]
+fn comments_stand_above_what_they_are_about() {
+    let mut found = Vec::new();
+    for source in SOURCES.iter() {
+        for (at, line) in source.lines.iter().enumerate() {
+            let Some((code, comment)) = line.split_once(" // ") else {
+                continue;
+            };
+            let code = code.trim();
+            let is_sentence = comment.starts_with(char::is_uppercase);
+            if is_sentence && code.ends_with([';', '}']) && !code.starts_with("return") {
+                found.push(format!("{}:{}: {line}", source.path.display(), at + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn words_are_the_fields() {
     let mut found = Vec::new();
@@ -311,6 +331,13 @@ const PHRASES: &[(&str, &str)] = &[
     ("sent away", "disconnected"),
     (" is none:", "is not valid"),
     ("to be had", "available"),
+    ("exists already", "already exists"),
+    ("on its way", "in flight"),
+    ("on their way", "in flight"),
+    ("sent again", "retransmitted"),
+    ("there and back", "round trip"),
+    ("of requests that were traced", "in traced requests"),
+    ("another than", "different from"),
 ];
 /// What `is no` may stand before: comparisons. Behind `there` it may always stand.
 const COMPARISONS: &[&str] = &[

@@ -199,7 +199,8 @@ impl RequestCollector {
         self.spans.retain_mut(|span| {
             let is_settled = span.asked.0 < settled_ns;
             if is_settled {
-                span.client_host = None; // For what it was made is not asked again.
+                // For what it was made is not asked again.
+                span.client_host = None;
             }
             !is_settled || span.server_host.is_some() && span.served.1 >= settled_ns
         });

@@ -3,7 +3,8 @@
 use stackline_events::{EventRecorder, event};
 
 fn main() -> std::io::Result<()> {
-    let recorder = EventRecorder::from_env()?; // STACKLINE_EVENTS=file:app.tape
+    // STACKLINE_EVENTS=file:app.tape
+    let recorder = EventRecorder::from_env()?;
     let unit = 17;
     event!("APP_SEND", unit, None::<i64>, 0, 1500);
     event!("DPSS_START_WRITE", unit, "set 3");

@@ -75,7 +75,8 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
         ))
         .hint("rate, delay, loss and queue can be changed")
         .into());
-    } // A rate alone leaves the delay as it is; the language wants one.
+    }
+    // A rate alone leaves the delay as it is; the language wants one.
     let is_time = |word: &&str| {
         let unit = ["ns", "us", "ms", "s"]
             .iter()

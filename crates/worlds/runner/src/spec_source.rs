@@ -72,7 +72,8 @@ impl SpecSource {
                 directory: path.parent().map(Path::to_owned),
             }),
             Err(error) => {
-                let unread = Error::input(format!("{name} cannot be read: {error}")); // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
+                let unread = Error::input(format!("{name} cannot be read: {error}"));
+                // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
                 let text = name.contains(['*', ';'])
                     || name.starts_with(|c: char| c.is_ascii_digit()) && name.contains(' ');
                 Err(if text {
@@ -221,7 +222,8 @@ fn read_named(name: &Path) -> std::result::Result<String, String> {
     let cause = |error: std::io::Error| match error.kind() {
         ErrorKind::FileTooLarge => "it is longer than 16 MiB".to_owned(),
         _ => error.to_string(),
-    }; // Not of a pipe: nobody may ever write to it.
+    };
+    // Not of a pipe: nobody may ever write to it.
     guard_files::open_regular(name)
         .and_then(|file| guard_files::read_text_of(file, LONGEST))
         .map_err(cause)
@@ -274,7 +276,8 @@ pub fn plan_of_flag(
             }
             let last = value.floor_char_boundary(value.len().saturating_sub(1));
             let within = |at: usize, most: usize| at.saturating_sub(before.len()).min(most);
-            mistake.span = within(mistake.span.start, last)..within(mistake.span.end, value.len()); // What is a clause of a link is a flag here.
+            mistake.span = within(mistake.span.start, last)..within(mistake.span.end, value.len());
+            // What is a clause of a link is a flag here.
             mistake.hint = mistake
                 .hint
                 .take()

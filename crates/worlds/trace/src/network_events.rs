@@ -52,7 +52,8 @@ impl TracedNetwork {
         if self.others > 0 {
             return Ok(None);
         }
-        self.network = self.emulation.describe()?.network; // The emulator writes there, too, from another directory.
+        self.network = self.emulation.describe()?.network;
+        // The emulator writes there, too, from another directory.
         let run = std::path::absolute(run).map_err(|error| {
             Error::environment(format!("the run directory has no path: {error}"))
         })?;

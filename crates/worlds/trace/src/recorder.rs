@@ -500,7 +500,8 @@ impl RequestRecorder {
                     .locked_while(thread, self.who.collectors(process, to), from, to)
             }
             None => 0,
-        }; // Who waits for a descriptor while a process is there that it began for this waits for that.
+        };
+        // Who waits for a descriptor while a process is there that it began for this waits for that.
         let begun = self.who.begun_within(thread, from, to);
         let of_child = self
             .times

@@ -227,7 +227,8 @@ impl ThreadDirectory {
         };
         let process: u32 = field("Tgid:")
             .and_then(|text| text.parse().ok())
-            .unwrap_or(own); // A thread may have a name of its own: the process's is meant.
+            .unwrap_or(own);
+        // A thread may have a name of its own: the process's is meant.
         let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         let name = of_process
             .or_else(|| field("Name:").map(str::to_owned))

@@ -127,7 +127,8 @@ impl KeyLogReader {
         let mut bytes = Vec::new();
         let read = file
             .seek(SeekFrom::Start(self.at))
-            .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes)); // A line that is not whole is read again.
+            .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes));
+        // A line that is not whole is read again.
         let whole = bytes
             .iter()
             .rposition(|byte| *byte == b'\n')
@@ -153,7 +154,8 @@ mod tests {
             let keys = KeyLog::of(true, on_hosts).unwrap().unwrap();
             let mut reader = keys.reader();
             reader.read();
-            let random = "ab".repeat(32); // As programs open it (`fopen(path, "a")`), and others of their user.
+            let random = "ab".repeat(32);
+            // As programs open it (`fopen(path, "a")`), and others of their user.
             let mut file = File::options()
                 .append(true)
                 .create(true)
@@ -180,7 +182,8 @@ mod tests {
                 !on_hosts || directory.mode() & 0o777 == 0o700,
                 "nobody else may enter"
             );
-            drop((keys, file, again)); // Another thread's file may have the number of the descriptor by now.
+            drop((keys, file, again));
+            // Another thread's file may have the number of the descriptor by now.
             let same =
                 |there: std::fs::Metadata| (there.dev(), there.ino()) == (known.dev(), known.ino());
             assert!(!std::fs::metadata(&path).is_ok_and(same));

@@ -107,7 +107,8 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
 fn open_socket_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Option<SocketTrace> {
     match SocketTrace::start(SocketCoverage::Transfers) {
         Ok((mut trace, missing)) => {
-            absent.extend(missing); // Which connections their sockets are is not said otherwise of those that were there before.
+            absent.extend(missing);
+            // Which connections their sockets are is not said otherwise of those that were there before.
             let before = connections_of(pids);
             if !before.is_empty()
                 && let Err(why) = trace.probe(
@@ -182,7 +183,8 @@ impl Sources {
     /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
     /// this thread starts from now on.
     pub(crate) fn open(doors: &[TracedHost], see: TraceScope, pids: &[u32]) -> Result<Self> {
-        let calls = see == TraceScope::Calls; // Whoever runs already may not be stopped at will.
+        let calls = see == TraceScope::Calls;
+        // Whoever runs already may not be stopped at will.
         let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
         let mut measured = TraceOverhead {

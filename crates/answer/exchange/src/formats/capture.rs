@@ -48,7 +48,8 @@ pub struct SurveyedCapture {
 
 /// Looks at a capture; its events come with those of the others.
 fn import(log: ImportLog<'_>, _: &mut Intake, shared: &mut ImportContext) -> Result<TraceImport> {
-    let again = shared.file.take(); // What cannot be read again is copied.
+    let again = shared.file.take();
+    // What cannot be read again is copied.
     let mut copy = again
         .is_none()
         .then(stackline_guard::scratch::create_file)
@@ -215,7 +216,8 @@ pub fn read_captures(
             into.push(table)?;
         }
     }
-    let finished = reader.finish(); // They are read together, so what was left out is of all of them.
+    let finished = reader.finish();
+    // They are read together, so what was left out is of all of them.
     if let Some(first) = places.first() {
         imports[*first].left_out = finished.unknown.left_out.names();
     }

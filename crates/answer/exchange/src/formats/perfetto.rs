@@ -16,7 +16,8 @@ fn export(run: &Path, chosen: &ExportSelection, to: &mut dyn Write) -> Result<Ex
     let loaded = chosen.loaded(run)?;
     let mut files = files(&loaded.events, &loaded.lifelines, &loaded.index);
     let manifest = files.remove(MANIFEST).unwrap_or_default();
-    let mut archive = tar::Builder::new(to); // The manifest has to come first.
+    let mut archive = tar::Builder::new(to);
+    // The manifest has to come first.
     let all = [(MANIFEST.to_owned(), manifest)].into_iter().chain(files);
     let written: Io<()> = all.into_iter().try_for_each(|(name, bytes)| {
         let mut header = tar::Header::new_gnu();

@@ -82,7 +82,8 @@ impl ExportSelection {
                 .map(|passage| passage.row as usize)
                 .filter(|row| *row < events.len())
                 .collect::<Vec<_>>()
-        }; // Events on no line are there unless units are chosen.
+        };
+        // Events on no line are there unless units are chosen.
         let loose = |row: &usize| {
             let clock = loaded
                 .index

@@ -21,7 +21,8 @@ pub fn are_apart<T>(
     let (first, second) = (
         (one, changing(one, &made, &same, &written)),
         (other, changing(other, &made, &same, &written)),
-    ); // What cannot be together at all is refused, with its reason, where the combination is.
+    );
+    // What cannot be together at all is refused, with its reason, where the combination is.
     let (Ok(both), Ok(turned)) = (made(&[first, second]), made(&[second, first])) else {
         return Ok(());
     };

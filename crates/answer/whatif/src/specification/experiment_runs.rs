@@ -122,7 +122,8 @@ impl RunOrder {
                 replicate,
                 seed: seed(row),
             }));
-        } // Those of the centre stand among the others, to see what drifts.
+        }
+        // Those of the centre stand among the others, to see what drifts.
         let (step, all) = (runs.len() / (centre as usize + 1) + 1, runs.len() as u64);
         for number in 0..centre {
             let seed = experiment
@@ -330,7 +331,8 @@ fn read(directory: &Path, identity: &str) -> Result<Vec<FactorsRunResult>> {
     let path = directory.join(RUNS);
     let text = kept
         .read_text(Path::new(RUNS), LARGEST)
-        .map_err(|error| unread(&path, &error))?; // The last line may have been cut off.
+        .map_err(|error| unread(&path, &error))?;
+    // The last line may have been cut off.
     Ok(text
         .lines()
         .filter_map(|line| made(&serde_json::from_str(line).ok()?))

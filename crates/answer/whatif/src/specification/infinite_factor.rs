@@ -59,7 +59,8 @@ pub(crate) fn limits(
             .for_each(|measurement| measurement.world = World::Simulated);
         Ok(plan)
     };
-    let runs = RUNS.max(u64::from(replicates)); // What was simulated with everything as it is first stands in the table already.
+    let runs = RUNS.max(u64::from(replicates));
+    // What was simulated with everything as it is first stands in the table already.
     let row = experiment
         .laid_out
         .design
@@ -84,7 +85,8 @@ pub(crate) fn limits(
             ));
             return Vec::new();
         }
-    }; // An account is of calls, not of what lies between them.
+    };
+    // An account is of calls, not of what lies between them.
     let of_calls = matches!(
         RunResponse::named(&first.name),
         Some(RunResponse::Response | RunResponse::Median)
@@ -168,7 +170,8 @@ impl RunTimeShares {
         if !calls || part.replicas != 1 || !is_short(&part.data.unit) || !is_short(&part.data.reply)
         {
             return None;
-        } // What is lost is waited for by timers, which other times do not shorten.
+        }
+        // What is lost is waited for by timers, which other times do not shorten.
         let lossless = plan
             .networks
             .iter()
@@ -179,7 +182,8 @@ impl RunTimeShares {
         }
         let loaded = traced(plan, stop)?;
         let lines = &loaded.lifelines;
-        let found = segments(lines, Some(&loaded.index), false); // Nor does what the protocol holds back until something is acknowledged.
+        let found = segments(lines, Some(&loaded.index), false);
+        // Nor does what the protocol holds back until something is acknowledged.
         let is_held = |segment: &&LifelineSegment| {
             lines.points[segment.to as usize].keyword == "TCP_SEGMENT" && !segment.connections
         };
@@ -239,7 +243,8 @@ fn traced(plan: &Plan, stop: &FactorsStopSignal) -> Option<LoadedRun> {
 /// What limits a plan: its first finding, of one traced run.
 fn next(plan: &Plan, stop: &FactorsStopSignal) -> Option<String> {
     let loaded = traced(plan, stop)?;
-    let findings = advice::findings(&loaded, SimulationBudget::moment()); // What stands behind the first semicolon explains it.
+    let findings = advice::findings(&loaded, SimulationBudget::moment());
+    // What stands behind the first semicolon explains it.
     findings
         .first()
         .and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))

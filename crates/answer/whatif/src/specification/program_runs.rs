@@ -54,7 +54,8 @@ pub(crate) fn run(
         let cause = last.map_or_else(
             || status.to_string(),
             |line| line.trim_start_matches("error: ").to_owned(),
-        ); // What this machine cannot do is so for every run.
+        );
+        // What this machine cannot do is so for every run.
         return Err(match status.code() {
             Some(3) => Error::environment(cause),
             Some(2) => Error::input(cause),

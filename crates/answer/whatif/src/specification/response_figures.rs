@@ -106,7 +106,8 @@ pub fn figures(plan: &Plan, records: &[RunRecord]) -> (ResponseFigures, Vec<Stri
     }
     let flags = measured
         .iter()
-        .flat_map(|summary| summary.flags.iter().cloned()); // One run has no interval of its own, which every experiment is about.
+        .flat_map(|summary| summary.flags.iter().cloned());
+    // One run has no interval of its own, which every experiment is about.
     (
         all,
         flags

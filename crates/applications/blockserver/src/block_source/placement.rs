@@ -57,7 +57,8 @@ fn given(text: &str) -> Result<Vec<u32>> {
             .map(|word| word.parse().ok())
             .collect::<Option<Vec<u32>>>()
             .filter(|disks| !disks.is_empty())
-    }; // A file of such a name can be named as ./NAME.
+    };
+    // A file of such a name can be named as ./NAME.
     if !text.is_empty()
         && text
             .chars()

@@ -103,7 +103,8 @@ impl Terrain {
     }
 
     fn tile(&self, tile: Tile, into: &mut Vec<u8>) {
-        let heights = self.heights(tile); // How steep a slope looks: the same at each level.
+        let heights = self.heights(tile);
+        // How steep a slope looks: the same at each level.
         let relief = self.longest() as f32 * 0.35 / (1_u64 << tile.level) as f32;
         let size = |pixels: u32| u64::from(pixels).div_ceil(1 << tile.level);
         let (width, height) = (size(self.about.width), size(self.about.height));
@@ -174,7 +175,8 @@ fn coloured(height: f32, east: f32, south: f32) -> [u8; PIXEL] {
         .unwrap_or(COLOURS.len() - 1)
         .max(1);
     let ((low, first), (high, second)) = (COLOURS[above - 1], COLOURS[above]);
-    let part = ((height - low) / (high - low)).clamp(0.0, 1.0); // Light from the north-west, 45 degrees high, on the normal (-east, -south, 1).
+    let part = ((height - low) / (high - low)).clamp(0.0, 1.0);
+    // Light from the north-west, 45 degrees high, on the normal (-east, -south, 1).
     let lit = if height < COLOURS[1].0 {
         1.0
     } else {
@@ -205,7 +207,8 @@ mod tests {
         let first = tile("terrain:1024x1024:7", 0, 3, 4);
         assert_eq!(first.len(), TILE_BYTES as usize);
         assert_eq!(first, tile("terrain:1024x1024:7", 0, 3, 4));
-        assert_ne!(first, tile("terrain:1024x1024:8", 0, 3, 4)); // Kept from when it was written: sets that were loaded then and now are the same.
+        assert_ne!(first, tile("terrain:1024x1024:8", 0, 3, 4));
+        // Kept from when it was written: sets that were loaded then and now are the same.
         assert_eq!(crc(&first), 4_040_391_030_265_588_741);
     }
 
@@ -246,7 +249,8 @@ mod tests {
             level: 3,
             row: 0,
             column: 0,
-        }); // The middle of a tile in the fine level, and the pixel over it.
+        });
+        // The middle of a tile in the fine level, and the pixel over it.
         let at = |x: usize, y: usize| (y + 1) * POINTS + x + 1;
         let mean: f32 = (0..8)
             .flat_map(|y| (0..8).map(move |x| (x, y)))

@@ -202,7 +202,8 @@ mod tests {
             (pixel(0, 200, 129), pixel(0, 255, 1)),
             ([200, 129, 8], [255, 1, 16])
         );
-        assert_eq!((pixel(0, 300, 0), pixel(0, 0, 130)), ([0; 3], [0; 3])); // The mean of 10 and 11 is 10.5, rounded up; of the pattern below it, 8.
+        assert_eq!((pixel(0, 300, 0), pixel(0, 0, 130)), ([0; 3], [0; 3]));
+        // The mean of 10 and 11 is 10.5, rounded up; of the pattern below it, 8.
         assert_eq!(pixel(1, 5, 7), [11, 15, 8]);
         assert_eq!(pixel(2, 2, 3)[2], 8);
         assert_eq!(pixel(1, 150, 0), [0; 3]);

@@ -66,7 +66,8 @@ impl DisplayRateSearch<'_> {
                 .enumerate()
                 .skip(1)
             {
-                let changes = [changed, &[(factor, words.clone())]].concat(); // What does not go together is no way on.
+                let changes = [changed, &[(factor, words.clone())]].concat();
+                // What does not go together is no way on.
                 let Ok(rate) = self
                     .experiment
                     .at(&changes)

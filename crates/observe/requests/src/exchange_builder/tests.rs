@@ -296,7 +296,8 @@ fn a_window_that_is_full_holds_the_sender_back() {
     path.window = 3000;
     path.send(10, 0, GET, "");
     path.send(16, 1, &answer(2961), "");
-    path.send(22, 0, b"", ""); // What has come is read at once; it arrives 5 ms later.
+    // What has come is read at once; it arrives 5 ms later.
+    path.send(22, 0, b"", "");
     path.send(28, 1, &vec![b'x'; 1500], "");
     path.send(33, 0, b"", "");
     let done = path.finish();
@@ -370,7 +371,8 @@ fn an_end_that_waits_for_an_acknowledgement_is_held() {
         .socket(10 * MS, 2, 60, SocketEvent::Wrote(head.len() as u64));
     path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(2));
     path.send(10, 0, head, "");
-    path.send(55, 1, b"", ""); // The delayed acknowledgement.
+    // The delayed acknowledgement.
+    path.send(55, 1, b"", "");
     path.send(60, 0, body, "");
     path.send(66, 1, ANSWER, "");
     let done = path.finish();
@@ -523,7 +525,8 @@ fn a_stream_that_nobody_answers_is_no_request() {
             .for_each(|at_ms| path.send(*at_ms, 0, b"some event\n", ""));
         path.send(close_ms, 0, b"", "F");
         path.send(close_ms + 6, 1, b"", "F");
-        path.acked[0] += 1; // An end has a sequence number too.
+        // An end has a sequence number too.
+        path.acked[0] += 1;
         path.send(close_ms + 12, 0, b"", "");
         path.finish().remove(0)
     };

@@ -198,7 +198,8 @@ impl KafkaRequest {
         let mut fields = RecordFieldReader(held.get(HEAD..)?);
         text(&mut fields, false)?;
         if self.is_flexible() {
-            fields.take(1)?; // Further fields, of which there are none yet.
+            // Further fields, of which there are none yet.
+            fields.take(1)?;
         }
         let mut beginning = KafkaBeginning::default();
         match self.key {
