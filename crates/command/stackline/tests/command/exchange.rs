@@ -344,7 +344,7 @@ fn results_that_cannot_be_kept_are_shown() {
     for words in [
         "rr 32*50",
         "bulk_put 1000*50",
-        "INCOMPLETE: not all of the runs above could be kept",
+        "INCOMPLETE: some of the runs above could not be kept",
     ] {
         assert!(output.out.contains(words), "{}", output.out);
     }
@@ -475,7 +475,7 @@ fn a_clock_that_may_be_wrong_is_a_doubt_and_the_hint_corrects_it() {
         .fails(2, &["that host has no events"]);
     let wrong = place.stackline(&["import", "client.log", "--clock", "client=soon"]);
     assert!(
-        wrong.status.code() == Some(2) && wrong.err.contains("as in server=+1s"),
+        wrong.status.code() == Some(2) && wrong.err.contains("such as server=+1s"),
         "{}",
         wrong.err
     );
