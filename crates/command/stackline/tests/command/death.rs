@@ -424,7 +424,7 @@ fn every_command_says_that_an_import_was_killed() {
         output
             .fails(
                 3,
-                &["is incomplete: it was ended before its events were kept"],
+                &["is incomplete: it was stopped before its events were kept"],
             )
             .hints("again");
     }

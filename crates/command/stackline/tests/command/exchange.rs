@@ -113,8 +113,8 @@ fn what_has_no_room_in_a_tape_is_counted_by_reason() {
     let run = place.kept().0;
     let run = run.to_str().unwrap();
     let said = [
-        "left out: 1 events without their further fields: they have more than 16\n",
-        "left out: 1 texts that were cut: they are longer than 4096 bytes\n",
+        "left out: 1 events without the rest of their fields: they have more than 16\n",
+        "left out: 1 ends of texts that were truncated: the texts are longer than 4096 bytes\n",
     ];
     let done = place.stackline(&["export", run, "--tape", "a.tape"]);
     assert!(
