@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) const AFTER: &str = "\
 Examples:
   stackline watch                                       # live, until Ctrl-C
-  # in NetLogger's text form
+  # in NetLogger's text format
   stackline watch --for 10s --tcp 5001 > events.log
   # a run for lifelines, report and query
   stackline watch --keep night --interval 1s

@@ -109,7 +109,7 @@ pub(crate) struct Replay {
     /// The master's host
     #[arg(long, value_name = "HOST")]
     pub(crate) master_host: Option<String>,
-    /// A disk server's host; once for each
+    /// A disk server's host; may be repeated
     #[arg(long, value_name = "HOST")]
     pub(crate) server: Vec<String>,
     /// Disks of each server
