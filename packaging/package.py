@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Packs one binary of stackline: tarball, Python wheel, Debian package, container image, list of components.
+"""Packages one binary of stackline: tarball, Python wheel, Debian package, container image, list of components.
 
 usage: packaging/package.py BINARY ARCHITECTURE DIRECTORY
-ARCHITECTURE is x86_64 or aarch64. BINARY has to run on this machine to write manual pages and completions; of another
-architecture, STACKLINE_NATIVE names one that does. The same binary gives the same bytes: times are SOURCE_DATE_EPOCH, or the
-commit's. Needs Python 3.9 or newer, git and cargo, and nothing of the network.
+ARCHITECTURE is x86_64 or aarch64. BINARY has to run on this machine, as it writes manual pages and completions; for
+another architecture, set STACKLINE_NATIVE to a binary that does. The same binary gives the same bytes: times are
+SOURCE_DATE_EPOCH or the commit's. Needs Python 3.9 or newer, git and cargo, but no network.
 """
 
 import gzip
@@ -211,7 +211,7 @@ def debian(files, architecture, when):
         "Maintainer: stackline <stackline@localhost>\n"
         f"Description: {SUMMARY}\n"
         " Traces unmodified programs, measures, emulates and simulates networks, and\n"
-        " names what limits a run.\n").encode()
+        " reports what limits a run.\n").encode()
     moved = {
         "share/stackline/completions/stackline": "share/bash-completion/completions/stackline",
         "share/stackline/completions/_stackline": "share/zsh/vendor-completions/_stackline",

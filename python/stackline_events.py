@@ -87,7 +87,7 @@ def start(setting, host=None):
     if setting in ("", "off"):
         return False
     if form not in ("file", "text") or not path:
-        raise ValueError(f"STACKLINE_EVENTS: {setting!r} is nowhere for events; hint: file:PATH, text:PATH or off")
+        raise ValueError(f"STACKLINE_EVENTS: {setting!r} is not an event destination; hint: use file:PATH, text:PATH or off")
     with _lock:
         if _recorder is not None:
             raise RuntimeError("this process records events already")
@@ -297,7 +297,7 @@ class _File:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            hint = "another process writes its events there; hint: with %p in its name each has a file of its own"
+            hint = "another process is writing its events there; hint: put %p in the name to give each process its own file"
             raise OSError(hint) from None
         except OSError:
             pass  # A file system without locks is no reason to record nothing.
@@ -308,7 +308,7 @@ class _File:
             with open(path, "rb") as file:
                 self._length = whole(file)
             if not self._length:
-                raise OSError(f"{path}: there is a file that holds no events")
+                raise OSError(f"{path}: the file already exists and does not contain events")
             os.ftruncate(self._file, self._length)
         elif os.pread(self._file, 1, self._length - 1) != b"\n":
             self.write(b"\n")

@@ -1,4 +1,4 @@
-/* Reads some blocks of a set and says where their time went: blockclient_example MASTER SET NUMBER... */
+/* Reads some blocks of a set and reports where their time went: blockclient_example MASTER SET NUMBER... */
 #include "stackline_blockclient.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ int main(int count, char **words) {
     if (blockclient_request(client, set.id, blocks, left, 1)) return failed();
     while (left > 0 && blockclient_next(client, 10000000000, &event) > 0) {
         if (event.kind == BLOCKCLIENT_BLOCK) {
-            printf("block %" PRIu64 ": %" PRIu64 " bytes, %s, %" PRIu64 " us in all\n", event.number, event.length,
+            printf("block %" PRIu64 ": %" PRIu64 " bytes, %s, %" PRIu64 " us in total\n", event.number, event.length,
                    event.cached ? "from memory" : "from its disk", (event.app_receive - event.app_send) / 1000);
             left--;
         } else if (event.kind == BLOCKCLIENT_FAILED) {

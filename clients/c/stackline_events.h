@@ -1,13 +1,13 @@
-/* stackline events for C: timestamped events from any program, for the price of a clock's reading.
+/* stackline events for C: timestamped events from any program, for the price of reading a clock.
  *
  * The whole client is this file. In one source file of a program, before any other include:
  *
  *     #define STACKLINE_EVENTS_IMPLEMENTATION
  *     #include "stackline_events.h"
  *
- * and in the others only the include; or link with libstackline_events.a (see the Makefile). C11, POSIX threads, -pthread.
+ * and in all others only the include; or link with libstackline_events.a (see the Makefile). C11, POSIX threads, -pthread.
  *
- * What it writes is the binary form or the text form of docs/EVENTS.md. Each thread writes into a ring of its own, one thread
+ * It writes the binary form or the text form of docs/EVENTS.md. Each thread writes into a ring of its own, one thread
  * drains them all. While nobody records, an event costs one load and one branch. What there is no room for, or a full disk
  * does not take, is counted and reported as an event, EVENTS_LOST. A forked process records nothing until it starts itself.
  *
@@ -23,25 +23,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What was done between start and stop. Recorded and lost together are what was emitted. */
+/* The totals between start and stop. Recorded plus lost is the number of events emitted. */
 struct stackline_totals {
     uint64_t recorded;
     uint64_t lost;
-    int fault; /* 0, or the errno of the first time the file took nothing */
+    int fault; /* 0, or the errno of the first write that failed */
 };
 
-/* Starts to record as `host` (NULL: what this machine calls itself) into "file:PATH" (binary form) or "text:PATH"; %p in PATH is
- * the process's number; "off", "" and NULL record nothing. Returns 0, or an errno: EINVAL for another setting, EALREADY when this
+/* Starts recording as `host` (NULL: the name of this machine) into "file:PATH" (binary form) or "text:PATH"; %p in PATH is
+ * the process's number; "off", "" and NULL record nothing. Returns 0, or an errno: EINVAL for any other setting, EALREADY when this
  * process records already, EBUSY when another writes that file, EEXIST when it holds something else. Ends by itself at exit. */
 int stackline_events_start(const char *host, const char *setting);
 
-/* The same as the variable STACKLINE_EVENTS says. */
+/* The same with the setting of the environment variable STACKLINE_EVENTS. */
 int stackline_events_from_env(void);
 
-/* Ends it, when everything emitted before is in the file. */
+/* Stops recording once everything emitted before is in the file. */
 struct stackline_totals stackline_events_stop(void);
 
-/* Emits an event now: a keyword that is a string literal, then up to 16 data, numbers or texts or STACKLINE_ABSENT, in the order
+/* Emits an event now: a keyword as a string literal, then up to 16 data (numbers, texts or STACKLINE_ABSENT) in the order
  * that docs/EVENTS.md gives for the keyword: STACKLINE_EVENT("APP_SEND", unit, stream, offset, bytes). A text is copied. */
 #define STACKLINE_EVENT(...)                                                                                             \
     STACKLINE_PICK_(__VA_ARGS__, STACKLINE_16_, STACKLINE_15_, STACKLINE_14_, STACKLINE_13_, STACKLINE_12_, STACKLINE_11_, \
@@ -59,10 +59,10 @@ struct sl_traceparent {
 
 enum { SL_TRACEPARENT_SIZE = 56 }; /* bytes that are printed, with the 0 at the end */
 
-/* Reads a header's value, of this version or a later one, with blanks around it or not. 0, or EINVAL where it is none. */
+/* Reads a header's value, of this version or a later one, with or without blanks around it. 0, or EINVAL if it is not valid. */
 int sl_traceparent_parse(const char *text, struct sl_traceparent *parent);
 
-/* Prints version 00. 0, or EINVAL where trace or parent is 0. */
+/* Prints version 00. 0, or EINVAL if trace or parent is 0. */
 int sl_traceparent_print(const struct sl_traceparent *parent, char text[SL_TRACEPARENT_SIZE]);
 
 /* The `unit` of the request's events: the last eight bytes of trace-id, exclusive or with parent-id, without the first bit. */
@@ -70,7 +70,7 @@ static inline int64_t sl_traceparent_unit(const struct sl_traceparent *parent) {
     return (int64_t)((parent->trace[1] ^ parent->parent) & INT64_MAX);
 }
 
-/* A field that is not known, or does not apply. */
+/* A field that is unknown or does not apply. */
 #define STACKLINE_ABSENT ((struct stackline_value){0})
 
 /* One data field; made by STACKLINE_EVENT. */
@@ -98,7 +98,7 @@ static inline struct stackline_value stackline_unsigned(uint64_t number) {
     return stackline_number(number > INT64_MAX ? INT64_MAX : (int64_t)number);
 }
 
-/* There are none: times are in ns, shares in parts of a million. Naming it here makes the compiler refuse them. */
+/* There are none: times are in ns, shares in parts per million. Naming it here makes the compiler refuse them. */
 struct stackline_value stackline_no_fractions(void);
 
 static inline struct stackline_value stackline_same(struct stackline_value value) { return value; }

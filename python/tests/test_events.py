@@ -70,7 +70,7 @@ def test_a_torn_end_is_taken_away_and_a_diary_left_alone(tmp_path):
         assert events.whole(file) == path.stat().st_size
     diary = tmp_path / "diary"
     diary.write_text("dear diary, this is no tape")
-    with pytest.raises(OSError, match="no events"):
+    with pytest.raises(OSError, match="does not contain events"):
         events.start(f"file:{diary}")
     assert diary.read_text() == "dear diary, this is no tape"
 

@@ -39,8 +39,8 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
         .clone()
         .or_else(key::usual_place)
         .ok_or_else(|| {
-            Error::environment("no home directory to keep the key in")
-                .hint("stackline blocks key FILE names its file")
+            Error::environment("cannot store the key: there is no home directory")
+                .hint("name a file: `stackline blocks key FILE`")
         })?;
     key::create_key_file(&path)?;
     output::print(&format!("{}\n", path.display()))?;

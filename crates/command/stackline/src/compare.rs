@@ -37,10 +37,10 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     {
         let hint = match &flags.after {
             Some(_) => {
-                "`stackline compare A B` compares measurements of the same text, or of the same application type, and traces"
+                "`stackline compare A B` compares traces, and measurements with the same text or application type"
             }
             None => {
-                "several stacks are written `over tcp, unix`; two runs are compared with `stackline compare A B`"
+                "write several stacks as `over tcp, unix`, or compare two runs with `stackline compare A B`"
             }
         };
         return Err(Error::input("nothing to compare").hint(hint));
@@ -148,7 +148,7 @@ fn describe_undecided(
     }
     let is_open = |one: &SegmentComparison| one.verdict == ComparisonVerdict::CannotTell;
     let is_undecided = !decisive.is_empty() && decisive.iter().all(is_open);
-    reasons.extend(is_undecided.then(|| "each trace needs six units".to_owned()));
+    reasons.extend(is_undecided.then(|| "each trace needs at least six units".to_owned()));
     reasons
 }
 
@@ -234,7 +234,7 @@ fn overload(path: &Path, summaries: &[Summary]) {
         let (n, runs, text) = (summary.overloaded(), summary.runs, &summary.text);
         let path = path.display();
         output::say(&format_args!(
-            "warning: {path}: in {n} of {runs} runs of `{text}` the emulator was overloaded; its figures are the machine's"
+            "warning: {path}: in {n} of {runs} runs of `{text}` the emulator was overloaded; the figures reflect the machine, not the network"
         ));
     }
 }

@@ -19,9 +19,9 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if run.plan.measurements.is_empty() && scope.is_none() {
         let path = run.path.display();
         return Err(Error::input(format!(
-            "{path} has no measurement to diagnose, and no events"
+            "{path} has no measurements to diagnose, and no events"
         ))
-        .hint("findings are about runs of `stackline run`, of `watch --keep` and of `import`"));
+        .hint("diagnose a run made by `stackline run`, `watch --keep` or `import`"));
     }
     if loaded.events.is_empty() && scope.is_none() {
         let path = run.path.display();

@@ -98,7 +98,7 @@ fn serve(flags: &DisplayServe) -> Result {
         .collect::<Result<Vec<DisplayListener>>>()?;
     let token = Secret::random().map_err(|error| {
         Error::environment(format!(
-            "cannot draw random bytes for the page's secret: {error}"
+            "cannot get random bytes for the page secret: {error}"
         ))
     })?;
     let page = view::show(&server, &flags.view, &token)?;
@@ -210,10 +210,10 @@ fn by_blocks(
     serves: Serves,
 ) -> Result<RunningInternetServer> {
     let DisplayAddress::Messages(place) = listen else {
-        return Err(
-            Error::input(format!("it is asked by V's messages, not at {listen}"))
-                .hint("--listen ikp:HOST:PORT"),
-        );
+        return Err(Error::input(format!(
+            "cannot listen at {listen}: clients send V messages"
+        ))
+        .hint("use --listen ikp:HOST:PORT"));
     };
     internet::serve(
         place,
@@ -233,10 +233,10 @@ fn until_stopped() -> Result {
 fn execute(flags: &DisplayExecute) -> Result {
     let DisplayAddress::Messages(place) = &flags.program else {
         return Err(Error::input(format!(
-            "programs are served by V's messages, not at {}",
+            "programs are served over V messages, not at {}",
             flags.program
         ))
-        .hint("`stackline display vserver -- PROGRAM` serves one, and prints where"));
+        .hint("`stackline display vserver -- PROGRAM` serves one, and prints its address"));
     };
     is_stream(&flags.to)?;
     let secret = secrets::find_secret(secrets::VSERVER, flags.secret_file.as_deref())?;
@@ -269,8 +269,8 @@ fn execute(flags: &DisplayExecute) -> Result {
 /// Why a V-server's program is not to be had.
 fn not_served(at: &DisplayAddress, error: &std::io::Error) -> Error {
     match error.kind() {
-        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refuses it: {error}"))
-            .hint("its secret is in ~/.config/stackline/vserver.secret of the user who serves it: copy it, or name a file with --secret-file"),
+        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refused the request: {error}"))
+            .hint("the secret is in ~/.config/stackline/vserver.secret, in the home directory of the user who runs the V-server: copy that file, or name another with --secret-file"),
         _ => Error::environment(format!("no program is served at {at}: {error}"))
             .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
     }
@@ -286,13 +286,13 @@ fn is_stream(display: &DisplayAddress) -> Result<()> {
         | DisplayAddress::Vio(..)
         | DisplayAddress::Ngp(..) => Ok(()),
         DisplayAddress::Terminal | DisplayAddress::Pipe => {
-            Err(Error::input("a display behind a terminal or a pipe cannot be connected to again")
+            Err(Error::input("cannot connect again to a display behind a terminal or a pipe")
                 .hint("name one at HOST:PORT or unix:PATH"))
         }
         DisplayAddress::Messages(_) => Err(Error::input(
-            "by V's messages a client is blocked while it sends, so nobody stands between",
+            "cannot relay V messages: they block a client while it sends",
         )
-        .hint("the same display listens at HOST:PORT or unix:PATH as well: `--listen` may be given several times")),
+        .hint("use HOST:PORT or unix:PATH, at which the same display can also listen: its `--listen` may be repeated")),
     }
 }
 
@@ -306,16 +306,16 @@ fn telnet(flags: &DisplayTelnet) -> Result {
             | DisplayAddress::Ngp(..)
     ) {
         return Err(Error::input(format!(
-            "no terminal is served at {}: TELNET goes over a stream",
+            "no terminal is served at {}: TELNET needs a stream",
             flags.terminal
         ))
-        .hint("`stackline display terminal -- PROGRAM` serves one, and prints where"));
+        .hint("`stackline display terminal -- PROGRAM` serves one, and prints its address"));
     }
     if let DisplayAddress::Vio(_, _, to) = &flags.terminal
         && matches!(**to, DisplayAddress::Pup(_))
     {
         return Err(Error::input(
-            "the PUP TELNET is marks in its stream, which do not pass an internet server",
+            "PUP TELNET uses marks in its stream, which do not pass through an internet server",
         )
         .hint(format!(
             "connect to {to} itself, or to a terminal at HOST:PORT through the server"
@@ -343,7 +343,7 @@ fn telnet(flags: &DisplayTelnet) -> Result {
     });
     raw_terminal::restore();
     if done.is_ok() && flags.to.is_none() {
-        output::say(&format!("the connection to {} has ended", flags.terminal));
+        output::say(&format!("the connection to {} was closed", flags.terminal));
     }
     done.map(|()| Exit::Done)
 }
@@ -374,9 +374,9 @@ fn bring(flags: &DisplayView) -> Result {
     let (place, secret) = (&flags.from, "SECRET");
     if place.contains('?') {
         return Err(Error::input(
-            "the secret of the page may not be an argument: every user of this machine could read it",
+            "do not pass the page secret as an argument: every user of this machine could read it",
         )
-        .hint("leave `?` and what is behind it out here, and put it behind the address that the browser opens"));
+        .hint("omit `?` and everything after it here, and append them to the address that the browser opens"));
     }
     let from = DisplayAddress::of(place)
         .map_err(|form| Error::input(format!("{place} is not an address: expected {form}")))?;
@@ -389,12 +389,12 @@ fn bring(flags: &DisplayView) -> Result {
         "page:    {}\n",
         view::url(listener.address(), secret)
     ))?;
-    output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
+    output::say(&"SECRET is the part after `?` in the address that `display serve` printed");
     thread::spawn(move || {
         let next = || listener.accept();
         accept_each(&StopSwitch::never(), next, |browser| {
             let Ok(display) = from.connect() else {
-                return view::refuse(browser, format!("no page answers at {from}"));
+                return view::refuse(browser, format!("no page responds at {from}"));
             };
             let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else {
                 return;

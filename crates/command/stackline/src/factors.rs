@@ -49,7 +49,7 @@ pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     let (replicates, note) = lay_out(flags, &mut experiment, &stop)?;
     experiment.check_all()?;
     if experiment.has_until() {
-        output::say(&"note: `until` is left to the number of replicates");
+        output::say(&"note: `until` is ignored: the number of replicates decides");
     }
     if flags.centre > 0 {
         experiment.look_at_centre()?;
@@ -61,7 +61,7 @@ pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     let took_s = begun.elapsed().as_secs_f64();
     if stop.is_asked() {
         output::say(&format_args!(
-            "interrupted: {} of {} runs are done\nhint: the same command with `--resume {}` makes the others",
+            "interrupted: {} of {} runs are done\nhint: repeat the command with `--resume {}` to make the others",
             kept.done.len(),
             order.runs.len(),
             kept.directory.display()

@@ -65,7 +65,7 @@ const AFTER: &str = "\
 Try:  stackline trace curl -s -o /dev/null http://localhost:8080/
       stackline run -e '10 request_response 32*1000 over tcp, unix'
 Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this
-machine, 4 worse than `compare --fail-above` permits, 5 that cannot be decided,
+machine, 4 worse than `compare --fail-above` permits, 5 undecided,
 130 interrupted.";
 
 const AFTER_RUN: &str = "\
@@ -76,7 +76,7 @@ Examples:
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
       'tcp(nodelay), udp'
 
-Every run is kept in stackline-runs/, or in the directory that STACKLINE_RUNS names.";
+Every run is kept in stackline-runs/, or in the directory named by STACKLINE_RUNS.";
 
 const AFTER_PREDICT: &str = "\
 Examples:
@@ -86,8 +86,9 @@ Examples:
 
   stackline predict wan.stackline --simulate
 
-Nothing is measured. What no closed form covers is simulated, 19 runs of different seeds, if that \
-takes no more than two seconds in all; else it is open, with its reason.";
+Nothing is measured. Figures that no closed-form formula covers are simulated with 19 different \
+seeds, if that takes no more than two seconds in total; otherwise they are left open, with the \
+reason.";
 
 const AFTER_FACTORS: &str = "\
 Examples:
@@ -99,13 +100,13 @@ Examples:
   stackline factors wan.stackline -f 'bandwidth x 10' -f 'cpu x 2' --cost \\
       'bandwidth x 10 = 300, cpu x 2 = 120' --spend 300
 
-What can be varied: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of \
-SWITCH], stack, size, clients, from, to, any option of the stack, any variable. A specification may \
-declare its own (`factor delay x 0.1;`).";
+Available factors: bandwidth, delay, loss, queue and mtu [of A - B], cpu [of HOST], buffer [of \
+SWITCH], stack, size, clients, from, to, any stack option, any variable. A specification may \
+declare its own factors (`factor delay x 0.1;`).";
 
 const AFTER_GENERATE: &str = "\
-Networks, transfers, calls and planted causes are drawn; what a cause costs is found by taking it \
-away and simulating again. docs/JSON.md describes truth.json.";
+Networks, transfers, calls and planted causes are chosen at random; the cost of a cause is found \
+by removing it and simulating again. docs/JSON.md describes truth.json.";
 
 const AFTER_QUERY: &str = "\
 Examples:
@@ -115,7 +116,7 @@ Examples:
   stackline query RUN \\
       'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
 
-Tables: results, and events of runs with --trace; columns: docs/JSON.md.";
+Tables: results, and events of runs with --trace; for columns, see docs/JSON.md.";
 
 const AFTER_REPRODUCE: &str = "\
 Examples:
@@ -130,8 +131,7 @@ Examples:
   stackline import a.log b.log --host rack1=a.log --host '*-rack2=b.log'
   zcat old.log.gz | stackline import - --into stackline-runs/20260101-120000-wan
 
-The text form is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are counted and left \
-out.";
+The text format is KEYWORD; host; seconds; nanoseconds; data; ... Other lines are skipped and counted.";
 const AFTER_COMPLETIONS: &str = "\
 Examples:
   stackline completions bash > \\
@@ -154,7 +154,7 @@ pub(crate) enum StacklineCommand {
     /// Run a specification and show the results
     #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
     Run(RunFlags),
-    /// Show a kept run's results again: as table, JSON or CSV
+    /// Show a kept run's results again as a table, JSON or CSV
     Show(Show),
     /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
@@ -167,26 +167,26 @@ pub(crate) enum StacklineCommand {
     Plan(SpecTextFlags),
     /// Predict the results: figures, what limits them, and why
     ///
-    /// By closed forms where one holds, else by simulation.
+    /// Uses closed-form formulas where they apply, otherwise simulation.
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(PredictFlags),
-    /// Report which changes would matter: a designed experiment
+    /// Find which changes would matter, by a designed experiment
     ///
-    /// The gain of each factor over a specification, with its interval, and the limit behind it.
+    /// Reports the gain of each factor, with its interval, and the limit behind it.
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
     Factors(Factors),
     /// List the stacks of a world, or the options of one stack
     Stacks(Stacks),
-    /// List the keywords of events with their fields
+    /// List event keywords and their fields
     Keywords(KeywordsFlags),
-    /// Print the source that emits events from C or Python
+    /// Print source code that emits events from C or Python
     #[command(after_help = client::AFTER)]
     Client(ClientFlags),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
     /// Report what limits a run, with evidence, and what to try
     Diagnose(Diagnose),
-    /// Make a run of captures, logs, or other tools' traces
+    /// Make a run from captures, logs or other tools' traces
     #[command(after_help = AFTER_IMPORT)]
     Import(ImportFlags),
     /// Write a run's events in another format
@@ -197,7 +197,7 @@ pub(crate) enum StacklineCommand {
     /// Show where the time of each request or data unit went
     #[command(after_help = lifelines::AFTER)]
     Lifelines(LifelinesFlags),
-    /// Make the page of a kept run: one file for a browser
+    /// Write a kept run as a web page in a single file
     #[command(after_help = AFTER_REPORT)]
     Report(ReportFlags),
     /// Query kept runs in SQL (needs `stackline-query`)
@@ -206,25 +206,25 @@ pub(crate) enum StacklineCommand {
     /// Monitor this machine: cores, interfaces, TCP, switches
     #[command(after_help = watch::AFTER)]
     Watch(WatchFlags),
-    /// Trace programs as they are: what their requests wait for, and why
+    /// Trace unmodified programs: what their requests wait for, and why
     #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND...> | <HOST -- COMMAND...>... | --pid <PID>...", after_help = trace::AFTER)]
     Trace(TraceFlags),
     /// Open the page of a kept run in a browser
     Open(OpenFlags),
     /// Show a network, or run any program on it
     Net(Net),
-    /// Make simulated runs whose causes are known, to test findings
+    /// Make simulated runs with known causes, to test findings
     Truth(TruthFlags),
     /// The systems of five papers, and their tables and figures
     Papers(PapersFlags),
-    /// The same without `papers` before them.
+    /// The same commands without `papers` before them.
     #[command(flatten)]
     Paper(PaperCommand),
-    /// Remove what killed processes of this user left
+    /// Remove what killed processes of this user left behind
     Clean(Clean),
-    /// Print the help of a command or of a topic, or the list of all commands
+    /// Print help on a command or topic, or list all commands
     Help(HelpFlags),
-    /// Print completions of commands and flags for a shell
+    /// Print shell completions of commands and flags
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
@@ -234,7 +234,7 @@ pub(crate) enum StacklineCommand {
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
     Emulate(Emulate),
-    /// Start a program and stop it at its calls (started by `trace`)
+    /// Start a program and stop it at its system calls (started by `trace`)
     #[command(hide = true)]
     Ptrace(Ptrace),
     /// Measure what a paper's tables need (started by `reproduce`)
@@ -251,7 +251,7 @@ pub(crate) enum PaperCommand {
     /// Serve and measure a structured display (V-System, 1985)
     #[command(after_help = display::AFTER)]
     Display(DisplayFlags),
-    /// Reproduce a paper's tables and figures, beside what was printed
+    /// Reproduce a paper's tables and figures beside those published
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
     /// Show what the IMPs of a run reported: packets, processors, lines
@@ -289,21 +289,21 @@ pub(crate) struct RunFlags {
     pub(crate) text: SpecTextFlags,
     #[command(flatten)]
     pub(crate) shown: TableFlags,
-    /// Directory of the files of `< file` and `> file` on this machine
+    /// Directory on this machine for the files of `< file` and `> file`
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
-    /// Name of the run's directory instead of the specification's
+    /// Name for the run's directory, instead of the specification's
     #[arg(long)]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
-    /// Simulated: every run under each of these seeds, as in 1..100
+    /// Simulated: make every run with each of these seeds, such as 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
     /// Simulated: make every run twice and check that both are equal
     #[arg(long)]
     pub(crate) check_determinism: bool,
-    /// Keep events of operations, system calls, protocols, networks, machines
+    /// Keep events of operations, system calls, protocols, networks and machines
     #[arg(long)]
     pub(crate) trace: bool,
     /// Keep the packets of a port ('khons>edge'), of a host's interface (khons), or of every port (all), as pcapng
@@ -317,7 +317,7 @@ pub(crate) struct Seeds(pub(crate) std::ops::RangeInclusive<u64>);
 
 fn seeds(text: &str) -> Result<Seeds, String> {
     let bad = || {
-        "two whole numbers with .. between, the first not above the second, as in 1..100"
+        "expected two whole numbers in ascending order with .. between them, such as 1..100"
             .to_string()
     };
     let (first, last) = text.split_once("..").ok_or_else(bad)?;
@@ -334,13 +334,13 @@ fn seeds(text: &str) -> Result<Seeds, String> {
 pub(crate) struct PredictFlags {
     #[command(flatten)]
     pub(crate) text: SpecTextFlags,
-    /// A kept run (a directory, or its name under the runs directory) whose figures stand beside the predictions
+    /// A kept run (a directory, or its name under the runs directory) whose figures are shown beside the predictions
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<PathBuf>,
-    /// Take a minute, and not two seconds, to simulate what no closed form covers
+    /// Take up to a minute, instead of two seconds, to simulate what no closed-form formula covers
     #[arg(long)]
     pub(crate) simulate: bool,
-    /// Closed forms alone: nothing is simulated
+    /// Use closed-form formulas only; simulate nothing
     #[arg(long, conflicts_with = "simulate")]
     pub(crate) forms: bool,
 }
@@ -353,10 +353,10 @@ pub(crate) struct Fmt {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT", conflicts_with = "write")]
     pub(crate) expression: Option<String>,
-    /// Only check whether the file is formatted (exit code 1 when not)
+    /// Only check whether the file is formatted (exit code 1 if not)
     #[arg(long)]
     pub(crate) check: bool,
-    /// Change the file itself
+    /// Write the result to the file itself
     #[arg(long, conflicts_with = "check")]
     pub(crate) write: bool,
 }
@@ -365,7 +365,7 @@ pub(crate) struct Fmt {
 pub(crate) struct Stacks {
     /// One stack
     pub(crate) name: Option<String>,
-    /// World whose stacks are listed; emulated has those of live
+    /// World whose stacks are listed; emulated has the same stacks as live
     #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>(), default_value = "live")]
     pub(crate) world: World,
     /// Print JSON on stdout
@@ -384,15 +384,15 @@ pub(crate) struct KeywordsFlags {
 
 #[derive(Args, Debug)]
 pub(crate) struct Compare {
-    /// The run that is compared with: a directory, its name, the name it was given, or `last`
+    /// The run to compare with: its directory, directory name or given name, or `last`
     pub(crate) before: PathBuf,
-    /// The other run; without it the stacks of the first are compared, each with the first that is written
+    /// The other run; if omitted, the stacks of the first run are compared, each with the first one in its specification
     pub(crate) after: Option<PathBuf>,
-    /// End with exit code 4 when something is worse by more than this, such as 5%, and with 5 when that cannot be decided
+    /// Exit with code 4 if something is worse by more than this, such as 5%, and with 5 if that cannot be decided
     ///
-    /// Worse by more than PERCENT: the mean (of traces the median) is slower or costs more by more than that, and the 95 %
-    /// interval of the ratio excludes 1, so chance does not explain the difference. How far the interval reaches beyond does not matter.
-    /// It cannot be decided if one of both has fewer than two runs, or if the two do not have all measurements in common.
+    /// Worse by more than PERCENT means that the mean (for traces, the median) is slower or costs more by more than that, and that the 95 %
+    /// interval of the ratio excludes 1, so chance does not explain the difference. How far the interval extends does not matter.
+    /// It cannot be decided if either side has fewer than two runs, or if the two do not have all measurements in common.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
@@ -402,13 +402,13 @@ pub(crate) struct Compare {
 
 #[derive(Args, Debug)]
 pub(crate) struct Diagnose {
-    /// A kept run: a directory, its name, the name it was given, or `last`
+    /// A kept run: its directory, directory name or given name, or `last`
     #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
-    /// Read at most this many events at once, some 300 bytes of memory each; if there are more, read those of whole runs
+    /// Read at most this many events at once, at about 300 bytes of memory each; if there are more, read only those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
-    /// Take a minute, and not two seconds, to simulate what each piece of advice is worth
+    /// Take up to a minute, instead of two seconds, to simulate the gain from each piece of advice
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Print JSON on stdout
@@ -418,12 +418,12 @@ pub(crate) struct Diagnose {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ncc {
-    /// A run across IMPs with events: a directory, or its name under the runs directory
+    /// A run with events on a network of IMPs: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
-    /// Draw the network with how busy its lines were into a file
+    /// Draw the network, and how busy its lines were, into a file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Show what was reported over time, a row each such span
+    /// Show the reports over time, with a row for each interval of this length
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) each: Option<Duration>,
     /// Print JSON on stdout
@@ -434,14 +434,15 @@ pub(crate) struct Ncc {
 #[derive(Args, Debug)]
 #[command(group(clap::ArgGroup::new("picture").args(["output", "svg", "png"]).multiple(true)))]
 pub(crate) struct ReportFlags {
-    /// A run: a directory, its name, the name it was given, or `last`; pictures need its events
+    /// A run: its directory, directory name or given name, or `last`; pictures need its events
     #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
-    /// Write the page here instead of to report.html in the run's directory; FILE.svg, .png or .pdf draws the lifelines, or the figures of a
-    /// run without them
+    /// Write the page here instead of to report.html in the run's directory; FILE.svg, .png or .pdf draws the lifelines,
+    /// or the figures if the run has none
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Read at most this many events at once and put at most so many on lifelines of the page; if there are more, read those of whole runs
+    /// Read at most this many events at once, and put at most this many on lifelines of the page; if there are more, read only those of
+    /// whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Draw the lifelines as SVG instead
@@ -450,10 +451,10 @@ pub(crate) struct ReportFlags {
     /// Draw the lifelines as PNG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(crate) png: Option<PathBuf>,
-    /// Draw a field of monitors over time instead of the lifelines, as in cwnd_bytes or rtt_ns (with --svg)
+    /// Draw a monitored field over time instead of the lifelines, such as cwnd_bytes or rtt_ns (with --svg)
     #[arg(long, value_name = "FIELD", requires = "svg", conflicts_with_all = ["png", "units"])]
     pub(crate) monitor: Option<String>,
-    /// Draw lifelines from this time on, counted from the first event as on the page, as in 1.5s or 200ms
+    /// Draw lifelines from this time on, counted from the first event as on the page, such as 1.5s or 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) from: Option<f64>,
     /// Draw lifelines up to this time
@@ -492,7 +493,7 @@ fn precision(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
     percent
         .filter(|percent| (0.1..=50.0).contains(percent))
-        .ok_or_else(|| "a number from 0.1 to 50".to_owned())
+        .ok_or_else(|| "expected a number from 0.1 to 50".to_owned())
 }
 
 #[derive(Args, Debug)]
@@ -503,7 +504,7 @@ pub(crate) struct TruthFlags {
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TruthCommand {
-    /// Write labelled runs: events, specification, and truth.json with what each cause costs
+    /// Write labelled runs: events, specification, and truth.json with the cost of each cause
     #[command(after_help = AFTER_GENERATE)]
     Generate(Generate),
 }
@@ -512,13 +513,13 @@ pub(crate) enum TruthCommand {
 pub(crate) struct Generate {
     /// Directory for the runs; created if missing
     pub(crate) directory: PathBuf,
-    /// The first seed; each seed is one run, always the same
+    /// The first seed; each seed gives one run, always the same
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) from: u64,
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub(crate) count: u64,
-    /// Keep the packets of every port as well, as pcapng
+    /// Also keep the packets of every port, as pcapng
     #[arg(long)]
     pub(crate) capture: bool,
     #[command(flatten)]
@@ -529,10 +530,10 @@ pub(crate) struct Generate {
 pub(crate) struct Reproduce {
     /// The paper; by default all papers are listed
     pub(crate) paper: Option<String>,
-    /// Print the host profiles it is simulated with, as networks of the language, and do nothing else
+    /// Only print the host profiles used to simulate it, as network declarations
     #[arg(long, requires = "paper", conflicts_with_all = ["json", "pictures"])]
     pub(crate) profile: bool,
-    /// Only the tables and figures whose names begin so, such as 'figure 11'
+    /// Only the tables and figures whose names begin with this, such as 'figure 11'
     #[arg(long, value_name = "NAME", requires = "paper")]
     pub(crate) only: Option<String>,
     /// Draw its figures as SVG into this directory
@@ -541,16 +542,16 @@ pub(crate) struct Reproduce {
     /// Seed of the simulation
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Least number of simulated transfers for each figure that depends on chance
+    /// Minimum number of simulated transfers for each figure that depends on chance
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) transfers: u64,
-    /// Simulate on until the standard error of each standard deviation is at most this share of it
+    /// Keep simulating until the standard error of each standard deviation is at most this share of it
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = precision)]
     pub(crate) precision: f64,
     /// Measured transfers of each kind on this machine; 0 for none
     #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) runs: u32,
-    /// The world; `emulated` adds real processes over an emulated network, beside the same sessions simulated
+    /// The world; `emulated` adds real processes on an emulated network, beside the same sessions in simulation
     #[arg(
         long = "in",
         value_name = "WORLD",
@@ -577,7 +578,7 @@ pub(crate) struct Measure {
 
 #[derive(Args, Debug)]
 pub(crate) struct Emulate {
-    /// Stdin is the listening socket of a network that several share
+    /// Stdin is the listening socket of a network shared by several programs
     #[arg(long)]
     pub(crate) shared: bool,
 }
@@ -587,13 +588,13 @@ pub(crate) struct Ptrace {
     /// The pipe on which it reports what the program does
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
-    /// Report what it sends and receives too
+    /// Also report what it sends and receives
     #[arg(long)]
     pub(crate) contents: bool,
     /// Become the program once it is traced
     #[arg(long)]
     pub(crate) traced: bool,
-    /// Measure what a message and its answer take
+    /// Measure the time of a message and its answer
     #[arg(long)]
     pub(crate) ping_pong: bool,
     /// The program
@@ -610,15 +611,15 @@ fn processor_share(text: &str) -> Result<ProcessorShare, String> {
         .filter(|it| (1.0..=6400.0).contains(it));
     percent
         .map(|percent| ProcessorShare((percent * 10.0) as u32))
-        .ok_or_else(|| "from 1% to 6400%, as in 50%".into())
+        .ok_or_else(|| "expected 1% to 6400%, such as 50%".into())
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AgentFlags {
-    /// The one directory it may touch files under
+    /// The only directory in which it may access files
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
-    /// The share of a processor that it gets, by a control group of its own: 50%
+    /// The share of a processor that it gets through its own control group, such as 50%
     #[arg(long, value_name = "PERCENT", value_parser = processor_share)]
     pub(crate) share: Option<ProcessorShare>,
     /// The network namespace it enters first

@@ -30,7 +30,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
 fn find(name: &str) -> Result<&'static CatalogueEntry> {
     all().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
         Error::input(format!("unknown keyword {name}"))
-            .hint("`stackline keywords` prints all of them; events with other keywords are kept and shown all the same")
+            .hint("`stackline keywords` lists them all; events with other keywords are also kept and shown")
     })
 }
 

@@ -24,10 +24,10 @@ use std::path::Path;
 
 /// What a run of QUIC logs has in place of lifelines.
 const LOGS_OF_QUIC: &str = "\
-Logs of QUIC name packets and streams, and no unit that both ends share.
-`stackline diagnose` says what of them was lost and what held senders back;
+QUIC logs name packets and streams, but no unit that both ends share.
+`stackline diagnose` reports which were lost and what held senders back;
 `stackline report --monitor cwnd_bytes --svg FILE` draws the window over time,
-and so in_flight_bytes and rtt_ns.
+and does the same for in_flight_bytes and rtt_ns.
 ";
 
 /// Shows the lifelines of a run.
@@ -143,8 +143,8 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
     if made.lines.is_empty() {
         let last = index.and_then(|index| index.flows.iter().map(|flow| flow.measurement).max());
         let hint = last.map_or_else(
-            || "events of other programs belong to no measurement".to_owned(),
-            |last| format!("the run has {}", last + 1),
+            || "events of other programs do not belong to a measurement".to_owned(),
+            |last| format!("the last one is measurement {}", last + 1),
         );
         let message = format!("measurement {} has no lifelines", measurement + 1);
         return Err(Error::input(message).hint(hint));
@@ -166,10 +166,10 @@ fn slow(
     chosen.leave(made);
     if made.lines.is_empty() && !chosen.is_any() {
         let hint = longest.map_or_else(
-            || "no unit arrived, and only what arrived has a time".to_owned(),
+            || "no unit arrived, and only units that arrived have a time".to_owned(),
             |ns| format!("the slowest took {}", units::format_time(ns as f64 / 1e9)),
         );
-        return Err(Error::input("no unit took so long or so short").hint(hint));
+        return Err(Error::input("no unit took a time in that range").hint(hint));
     }
     Ok(())
 }
@@ -180,7 +180,7 @@ fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String
     if !run.complete {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
         notes.push(format!(
-            "The run is incomplete ({reason}); what it holds is shown."
+            "The run is incomplete ({reason}); its contents so far are shown."
         ));
     }
     notes.extend(missing(run).map(|what| format!("In this run {what}; the others are shown.")));
@@ -204,7 +204,7 @@ fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String
     for (host, trace) in index.hosts.iter().filter(|(_, trace)| trace.lost > 0) {
         let lost = trace.lost;
         notes.push(format!(
-            "{lost} events of {host} were lost for want of room: a line can end although its unit went on."
+            "{lost} events of {host} were lost because a buffer was full: a line can end although its unit went on."
         ));
     }
     let mut measurements: Vec<usize> = made
@@ -217,7 +217,7 @@ fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String
     if measurements.len() > 1 {
         let count = measurements.len();
         notes.push(format!(
-            "Units of {count} measurements are together; --measurement NUMBER shows one."
+            "Units of {count} measurements are shown together; select one with --measurement NUMBER."
         ));
     }
     notes
@@ -231,7 +231,7 @@ fn draw(directory: &Path, shown: &Shown<'_>) -> Result<()> {
     }
     let script = directory.join(stackline_report::lifelines::SCRIPT);
     output::say(&format_args!(
-        "gnuplot {} draws lifelines.svg",
+        "`gnuplot {}` draws lifelines.svg",
         script.display()
     ));
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     if reports.imps.is_empty() {
         let path = run.path.display();
         return Err(Error::input(format!("no IMP reported anything in {path}"))
-            .hint("`stackline run --trace examples/arpanet.stackline` makes a run across IMPs that report"));
+            .hint("`stackline run --trace examples/arpanet.stackline` makes a run with IMPs that report"));
     }
     if let Some(path) = &flags.svg {
         draw(&run, &reports, path)?;
@@ -73,8 +73,8 @@ fn reported(run: &StoredRun) -> Result<EventTable> {
 
 /// Draws the network that they are of.
 fn draw(run: &StoredRun, reports: &ImpAnalysis, path: &Path) -> Result<()> {
-    let picture = map(run, reports)
-        .ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
+    let picture =
+        map(run, reports).ok_or_else(|| Error::input("the run has no network of IMPs to draw"))?;
     output::file(path, picture)
 }
 

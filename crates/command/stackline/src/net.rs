@@ -68,10 +68,10 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let up = by_name(&text)?.map(|(_, description)| description.network);
     if let (Some(network), Some(name)) = (&up, &flags.network) {
         let message = format!(
-            "--network {name} has no effect: the network {} is up already",
+            "--network {name} has no effect: the network {} is already up",
             network.name
         );
-        return Err(Error::input(message).hint("leave --network out, or name the specification"));
+        return Err(Error::input(message).hint("omit --network, or name the specification"));
     }
     if let Some(network) = up {
         return Ok(vec![network]);
@@ -95,7 +95,7 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
             .collect();
         let hint = format!("choose one with --network: {}", names.join(", "));
         return Err(Error::input(format!(
-            "there are {} networks for one picture",
+            "cannot draw {} networks in one picture",
             networks.len()
         ))
         .hint(hint));
@@ -105,7 +105,7 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
             "network {} has more than {MOST_NODES} nodes, too many for a picture",
             network.name
         );
-        Error::input(message).hint("leave --svg out; the text and --json have no such limit")
+        Error::input(message).hint("omit --svg; the text and --json have no such limit")
     })?;
     output::file(path, picture)
 }

@@ -41,12 +41,12 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
         .args(words)
         .exec();
     if cause.kind() == ErrorKind::NotFound {
-        let what = format!("`{PROGRAM}` is neither beside this program nor in the PATH");
+        let what = format!("cannot find `{PROGRAM}` next to this program or in the PATH");
         return Err(Error::environment(what).hint(
-            "`cargo install --path crates/query` builds it, once; DuckDB, polars and pandas read the same files",
+            "build it once with `cargo install --path crates/query`; DuckDB, polars and pandas read the same files",
         ));
     }
     Err(Error::environment(format!(
-        "`{PROGRAM}` cannot be started: {cause}"
+        "cannot start `{PROGRAM}`: {cause}"
     )))
 }

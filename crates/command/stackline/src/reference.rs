@@ -124,7 +124,7 @@ fn explained(arg: &Arg) -> String {
 fn findings_page() -> String {
     let mut out = head(
         "Findings",
-        "What `stackline diagnose` can name, and when it does.",
+        "Causes that `stackline diagnose` can report, and the conditions for each.",
     );
     out += "\n";
     out += &table(&["kind", "means"]);
@@ -135,7 +135,7 @@ fn findings_page() -> String {
 }
 
 fn keywords_page() -> String {
-    let mut out = head("Keywords", "Every event that stackline itself records.");
+    let mut out = head("Keywords", "Every event recorded by stackline itself.");
     out += "\n";
     out += &table(&["keyword", "fields", "what happened"]);
     for entry in keywords::all() {
@@ -149,7 +149,7 @@ fn keywords_page() -> String {
 }
 
 fn stacks_page() -> String {
-    let mut out = head("Stacks", "Every stack of each world, with its options.");
+    let mut out = head("Stacks", "Every stack in each world, with its options.");
     for (can, stacks) in spec_source::worlds() {
         let _ = write!(out, "\n## {} world\n", can.world);
         for stack in &stacks {

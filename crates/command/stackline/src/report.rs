@@ -27,7 +27,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     }
     if files.is_empty() && chooses_lifelines(flags) {
         return Err(
-            Error::input("--from, --to and --units choose lifelines of a picture")
+            Error::input("--from, --to and --units select lifelines of a picture")
                 .hint("add -o FILE.svg, .png or .pdf; the page has all of them"),
         );
     }
@@ -56,7 +56,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
         None => loaded
             .run
             .keep_page(&page)
-            .map_err(|error| Error::from(error).hint("-o FILE writes it elsewhere"))?,
+            .map_err(|error| Error::from(error).hint("use -o FILE to write it elsewhere"))?,
     };
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
@@ -101,7 +101,7 @@ fn scene(flags: &flags::ReportFlags, loaded: LoadedRun) -> Result<VectorScene> {
     if loaded.lifelines.lines.is_empty() && flags.output.is_some() && !chooses_lifelines(flags) {
         let summaries = stackline_analyze::summarise(&loaded.run.plan, &loaded.run.records);
         return results_picture(&title(&loaded.run), &summaries).ok_or_else(|| {
-            Error::input("the run has neither lifelines nor figures that could be drawn")
+            Error::input("the run has neither lifelines nor figures to draw")
                 .hint("`stackline report RUN` writes its page")
         });
     }
@@ -127,13 +127,13 @@ fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<
         beside,
     };
     let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
-        let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
+        let hint = "times are counted from the first event, as on the page; `stackline lifelines RUN` names units";
         Error::input("no requested lifeline lies in that time").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
         output::say(&format_args!(
-            "note: {lines} of {of} lines are drawn; --from, --to and --units choose fewer"
+            "note: {lines} of {of} lines are drawn; --from, --to and --units select fewer"
         ));
     }
     Ok(picture.scene)
@@ -173,7 +173,7 @@ fn monitor(field: &str, path: &Path, flags: &flags::ReportFlags, loaded: &Loaded
         let known: Vec<&str> = fields(&loaded.events).into_iter().collect();
         let hint = match known[..] {
             [] => "`stackline run SPEC --trace` records monitors too".to_owned(),
-            _ => format!("they recorded {}", known.join(", ")),
+            _ => format!("recorded fields: {}", known.join(", ")),
         };
         Error::input(format!(
             "no monitor of this run recorded {field} in that time"
@@ -223,7 +223,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
         .stderr(Stdio::null());
     if !browser.status().is_ok_and(|status| status.success()) {
         output::say(
-            &"note: no browser could be opened (xdg-open); open the file above in one, here or elsewhere",
+            &"note: cannot open a browser (xdg-open); open the file above in one, here or elsewhere",
         );
     }
     Ok(Exit::Done)

@@ -41,7 +41,7 @@ fn find(name: &str) -> Result<&'static PaperExperiment> {
         .ok_or_else(|| {
             let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
             Error::input(format!("unknown paper {name}"))
-                .hint(format!("there are: {}", names.join(", ")))
+                .hint(format!("the papers are: {}", names.join(", ")))
         })
 }
 
@@ -60,7 +60,7 @@ fn list(flags: &flags::Reproduce) -> Result {
             .iter()
             .map(|paper| format!("{:<8} {}\n", paper.name, paper.title));
         output::print(
-            &(lines.collect::<String>() + "\n`stackline reproduce PAPER` makes one again.\n"),
+            &(lines.collect::<String>() + "\n`stackline reproduce PAPER` reproduces one.\n"),
         )?;
     }
     Ok(Exit::Done)
@@ -70,7 +70,7 @@ fn list(flags: &flags::Reproduce) -> Result {
 fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
     if flags.world == flags::NetworkWorld::Emulated && paper.compare.is_none() {
         return Err(Error::input(format!(
-            "{} has no experiment that is run in two worlds",
+            "{} has no experiment that runs in two worlds",
             paper.name
         ))
         .hint("`stackline reproduce magic --in emulated` has some"));
@@ -111,9 +111,9 @@ fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
         made.tables.exhibits.is_empty() && made.tables.sheets.is_empty(),
     ) {
         return Err(Error::input(format!(
-            "{only} is measured on this machine, which `--runs 0` leaves out"
+            "{only} is measured on this machine, which `--runs 0` skips"
         ))
-        .hint("leave out `--runs 0`"));
+        .hint("omit `--runs 0`"));
     }
     let drawn = flags
         .pictures
@@ -156,7 +156,7 @@ fn measured(paper: &PaperExperiment, runs: u32) -> Result<Vec<u8>, String> {
     });
     match child {
         Ok(child) if child.status.success() => Ok(child.stdout),
-        Ok(child) => Err(format!("the measuring process ended with {}", child.status)),
+        Ok(child) => Err(format!("the measuring process failed: {}", child.status)),
         Err(error) => Err(format!("cannot start the measuring process: {error}")),
     }
 }

@@ -115,9 +115,9 @@ fn notes_of_records(
 ) -> Vec<Note> {
     let mut notes = Vec::new();
     let incomplete = match has_failed {
-        true if records.is_empty() => "no run was done",
-        true => "only the runs above were done",
-        false => "not all of the runs above could be kept",
+        true if records.is_empty() => "no run was completed",
+        true => "only the runs above were completed",
+        false => "some of the runs above could not be kept",
     };
     if !header.complete {
         notes.push(Note::new(
@@ -126,7 +126,7 @@ fn notes_of_records(
         ));
     }
     if flags.seeds.is_some() && header.complete && are_equal(records) {
-        let text = "all runs are equal: deterministic, so one of them says all";
+        let text = "all runs are equal: the measurement is deterministic, so one run is enough";
         notes.push(Note::new(Weight::Always, text));
     }
     notes
@@ -175,8 +175,7 @@ fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &Atomic
         thread::sleep(Duration::from_millis(10));
     }
     let Some(diagnosing) = diagnosing.filter(|thread| thread.is_finished()) else {
-        let text =
-            format!("interrupted: nothing was diagnosed; `stackline diagnose {run}` does it");
+        let text = format!("interrupted before the diagnosis; run `stackline diagnose {run}`");
         return vec![Note::new(Weight::Always, text)];
     };
     let findings = diagnosing
@@ -202,16 +201,15 @@ fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &Atomic
 fn traced_once(flags: &flags::RunFlags) -> Result<()> {
     let what = match (flags.trace, &flags.seeds, flags.check_determinism) {
         (true, Some(Seeds(seeds)), _) => {
-            let message = "--seeds makes the runs of many seeds side by side and keeps no events of them, --trace keeps events";
+            let message = "--seeds makes the runs of many seeds side by side and keeps no events, but --trace keeps events";
             Error::input(message).hint(format!(
                 "`--seed {} --trace` traces the runs of one seed",
                 seeds.start()
             ))
         }
         (true, None, true) => {
-            let message =
-                "--check-determinism makes every run twice, --trace keeps the events of one making";
-            Error::input(message).hint("leave one out")
+            let message = "--check-determinism makes every run twice, but --trace keeps the events of a single run";
+            Error::input(message).hint("omit one of them")
         }
         _ => return Ok(()),
     };
@@ -230,7 +228,7 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     ];
     if let (Some(measurement), Some((_, flag))) = (other, asked.iter().find(|(asked, _)| *asked)) {
         let what = format!(
-            "line {}: {flag} is for the simulated world, this is {}",
+            "line {}: {flag} is for the simulated world, but this one is {}",
             measurement.line, measurement.world
         );
         return Err(Error::input(what).hint("add --in simulated"));
@@ -241,10 +239,10 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
         .find(|measurement| measurement.until.is_some());
     if let (Some(measurement), Some(_)) = (until, &flags.seeds) {
         let what = format!(
-            "line {}: `until` and --seeds both decide how many runs there are",
+            "line {}: `until` and --seeds both set the number of runs",
             measurement.line
         );
-        return Err(Error::input(what).hint("leave one out"));
+        return Err(Error::input(what).hint("omit one of them"));
     }
     let without = plan
         .measurements
@@ -253,7 +251,7 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     if let (Some(measurement), true) = (without, !flags.capture.is_empty()) {
         let (line, world) = (measurement.line, measurement.world);
         let what = format!("line {line}: the {world} world has no modelled network to capture");
-        return Err(Error::input(what).hint("`--in simulated` and `--in emulated` have one"));
+        return Err(Error::input(what).hint("use `--in simulated` or `--in emulated`"));
     }
     Ok(())
 }

@@ -114,7 +114,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
                     Some((can, _)) => {
                         error.hint(format!("the {0} world has it: `--in {0}`", can.world))
                     }
-                    None => error.hint(format!("there are {}", names.join(", "))),
+                    None => error.hint(format!("the stacks are {}", names.join(", "))),
                 }
             };
             vec![found.ok_or_else(unknown)?]
@@ -179,7 +179,7 @@ fn describe(stack: &StackTable) -> String {
         );
         let _ = writeln!(out, "  {:<28} default: {}", "", option.default);
     }
-    let _ = writeln!(out, "\noperations and what they become:");
+    let _ = writeln!(out, "\noperations and their mapping:");
     for row in stack.mapping.operations() {
         let _ = writeln!(out, "  {:<42} {}", row.operation, row.services);
     }

@@ -91,8 +91,8 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
         (true, false) => Vec::new(),
         (false, true) => parse_programs(&flags.words)?,
         (true, true) => {
-            return Err(Error::input("nothing to trace was named")
-                .hint("stackline trace -- COMMAND starts a program; --pid, --container, --unit and --cgroup attach to running ones"));
+            return Err(Error::input("nothing to trace was given")
+                .hint("start a program with `stackline trace -- COMMAND`, or attach to running ones with --pid, --container, --unit or --cgroup"));
         }
         (false, false) => {
             return Err(Error::input(
@@ -103,8 +103,8 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
     };
     if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
         return Err(
-            Error::input(format!("`{change}` needs a network to be tried on"))
-                .hint("--try changes a link of the network that --on names"),
+            Error::input(format!("cannot try `{change}` without a network"))
+                .hint("--try changes a link of the network given by --on"),
         );
     }
     Ok(programs)

@@ -46,7 +46,7 @@ fn generate(flags: &Generate) -> Result {
             Ok(label) => label,
             // Such as a connection that gives up after too many losses: there is nothing to label.
             Err(error) if error.blame == Blame::Measurement => {
-                output::say(&format_args!("seed {seed} is left out: {}", error.message));
+                output::say(&format_args!("seed {seed} is skipped: {}", error.message));
                 continue;
             }
             Err(error) => return Err(error),

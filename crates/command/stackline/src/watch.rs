@@ -70,7 +70,7 @@ fn config(flags: &flags::WatchFlags) -> Result<Config> {
             "--interval {:?} is not between {:?} and {:?}",
             flags.interval, INTERVALS.0, INTERVALS.1
         );
-        return Err(Error::input(what).hint("--interval 100ms is what it is without the flag"));
+        return Err(Error::input(what).hint("the default is --interval 100ms"));
     }
     let ports: BTreeSet<u16> = flags.tcp.iter().copied().collect();
     let connections = match ports.is_empty() {
@@ -284,7 +284,7 @@ fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count:
         .map(|(what, cost)| format!("{what} {}", units::format_time(*cost)))
         .collect();
     output::say(&format!(
-        "watched {} every {}: {count} events; it cost {} of CPU, {} % of a core ({})",
+        "watched {} every {}: {count} events; watching took {} of CPU time, {} % of a core ({})",
         units::format_time(seconds),
         units::format_time(interval.as_secs_f64()),
         units::format_time(total),

@@ -286,8 +286,7 @@ fn a_directory_that_cannot_be_made_is_said_first() {
     assert_eq!(output.status.code(), Some(3));
     let said = text(&output.stderr);
     assert!(
-        said.contains("cannot write")
-            && said.contains("hint: choose a directory where you may write"),
+        said.contains("cannot write") && said.contains("hint: choose a writable directory"),
         "{said}"
     );
     assert!(output.stdout.is_empty());

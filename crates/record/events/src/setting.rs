@@ -34,7 +34,7 @@ impl EventsSetting {
             Some(("file", to)) if !to.is_empty() => Ok(Self::EventLog(path(to))),
             Some(("text", to)) if !to.is_empty() => Ok(Self::Text(path(to))),
             _ => Err(format!(
-                "unknown event destination `{}`; hint: file:PATH, text:PATH or off",
+                "unknown event destination `{}`; hint: use file:PATH, text:PATH or off",
                 text.escape_debug()
             )),
         }

@@ -82,7 +82,7 @@ fn lock(file: &File) -> io::Result<()> {
     }
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            let cause = "another process writes its events there; hint: with %p in its name each has a file of its own";
+            let cause = "another process is writing its events there; hint: put %p in the name to give each process its own file";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, cause))
         }
         // A file system without locks is no reason to record nothing.
@@ -130,7 +130,7 @@ impl EventLogFile {
                 None => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
-                        "there is a file that holds no events",
+                        "the file already exists and does not contain events",
                     ));
                 }
             }

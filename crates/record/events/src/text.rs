@@ -117,11 +117,14 @@ impl fmt::Display for Wrong {
             }
             Self::Number(text) => write!(
                 f,
-                "`{}` is not a whole number that fits",
+                "`{}` is not a whole number in range",
                 text.escape_debug()
             ),
-            Self::Nanoseconds(nanos) => write!(f, "{nanos} ns are a second or more"),
-            Self::Seconds(seconds) => write!(f, "{seconds} s are more than 584 years"),
+            Self::Nanoseconds(nanos) => write!(
+                f,
+                "the nanoseconds must be less than one second, but are {nanos}"
+            ),
+            Self::Seconds(seconds) => write!(f, "{seconds} s is more than 584 years"),
         }
     }
 }

@@ -52,7 +52,7 @@ impl ChunkReader for SharedFile {
             .checked_add(length as u64)
             .is_none_or(|end| end > self.len())
         {
-            return Err(ParquetError::EOF("it ends too early".into()));
+            return Err(ParquetError::EOF("it is truncated".into()));
         }
         let mut bytes = vec![0; length];
         self.0.read_exact_at(&mut bytes, start)?;
@@ -203,7 +203,7 @@ impl StoredChecksums {
             let most = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let read = file.0.read_at(&mut bytes[..most], at)?;
             if read == 0 {
-                return Err(damaged("it ends too early, or a part of it"));
+                return Err(damaged("it is truncated, or a part of it"));
             }
             hasher.update(&bytes[..read]);
             (at, left) = (at + read as u64, left - read as u64);

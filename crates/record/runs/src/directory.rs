@@ -169,12 +169,12 @@ impl RunDirectory {
             .find(|(name, written)| *written && !self.path.join(name).is_file());
         let name = if kept { missing?.0 } else { files::JOURNAL };
         let what = format!(
-            "{} was removed while the run went on",
+            "{} was removed during the run",
             self.path.join(name).display()
         );
         Some(Error::new(
             what,
-            "only what is shown remains; run it again to keep it",
+            "only the output shown remains; run it again to keep the results",
         ))
     }
 
@@ -275,7 +275,7 @@ mod tests {
             }
             let error = directory.finish(&[], true, None).unwrap_err();
             assert!(
-                error.message.contains("was removed while the run went on"),
+                error.message.contains("was removed during the run"),
                 "{removed}: {error:?}"
             );
             assert!(!RunStatus::read(&path).unwrap().complete);

@@ -40,13 +40,12 @@ impl Error {
     }
 
     pub(crate) fn writing(path: &Path, cause: &dyn fmt::Display) -> Self {
-        let hint = "check that the directory can be written and the disk is not full, or set STACKLINE_RUNS to another";
+        let hint = "check that the directory is writable and that the disk is not full, or set STACKLINE_RUNS to another directory";
         Self::new(format!("cannot write {}", path.display()), hint).because(cause)
     }
 
     pub(crate) fn reading_events(path: &Path, cause: &dyn fmt::Display) -> Self {
-        let hint = "the file is damaged, or not one of events that this version of stackline writes; make it again from its \
-                    source, or take it away to read the other hosts' events";
+        let hint = "the file is damaged, or is not an event file of this version of stackline; make it again from its source, or remove it to read the other hosts' events";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 
@@ -58,7 +57,7 @@ impl Error {
         );
         Self::new(
             message,
-            "wait until the command that makes it has ended, then try again",
+            "wait until the command that writes it has finished, then try again",
         )
     }
 
@@ -67,7 +66,7 @@ impl Error {
             "restore it, or run the specification again; results computed from it would be wrong";
         Self::new(
             format!(
-                "{} is damaged, or of another run: its checksum is not the one kept in status.json",
+                "{} is damaged or belongs to another run: its checksum differs from the one in status.json",
                 path.display()
             ),
             hint,
@@ -75,7 +74,7 @@ impl Error {
     }
 
     pub(crate) fn damaged_events(path: &Path) -> Self {
-        let hint = "restore it, or take it away to read the other hosts' events";
+        let hint = "restore it, or remove it to read the other hosts' events";
         Self {
             hint: hint.to_owned(),
             ..Self::damaged(path)

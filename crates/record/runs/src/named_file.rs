@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// What to do about it.
-const ELSEWHERE: &str = "choose a directory where you may write, on a disk with free space";
+const ELSEWHERE: &str = "choose a writable directory on a disk with free space";
 
 /// That something cannot be written.
 #[must_use]

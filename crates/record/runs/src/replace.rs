@@ -130,7 +130,8 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
             return Ok(path);
         };
         if is_trap(&path, &there) {
-            let what = "another user may have put it there, in a directory for all";
+            let what =
+                "another user may have put it there, as all users can write to the directory";
             return Err(io::Error::new(ErrorKind::PermissionDenied, what));
         }
         if !there.is_symlink() {

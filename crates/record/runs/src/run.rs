@@ -76,7 +76,7 @@ impl StoredRun {
     /// When the run is another user's, or its directory cannot be written.
     pub fn keep_page(&self, page: &str) -> Result<PathBuf, Error> {
         let path = self.page();
-        let elsewhere = "`stackline report RUN -o FILE` writes the page elsewhere";
+        let elsewhere = "write the page elsewhere with `stackline report RUN -o FILE`";
         files::must_be_own(&self.path).map_err(|error| Error {
             hint: elsewhere.to_owned(),
             ..error
@@ -313,7 +313,7 @@ fn missing(root: &Path, path: &Path) -> Error {
         (Some(newest), []) => format!("the newest run under {} is {newest}", root.display()),
         (_, [one]) => format!("did you mean {one}?"),
         (_, several) => format!(
-            "names like it under {}: {}",
+            "similar names under {}: {}",
             root.display(),
             several.join(", ")
         ),
@@ -356,7 +356,7 @@ fn plan(run: &Path) -> Result<Plan, Error> {
     let text = optional(&path)?.ok_or_else(|| {
         if event_files(run).is_ok() {
             let message = format!(
-                "the run at {} has events and no measurements",
+                "the run at {} has events but no measurements",
                 run.display()
             );
             return Error::new(
@@ -371,7 +371,7 @@ fn plan(run: &Path) -> Result<Plan, Error> {
             return Error::unfinished(run);
         }
         let message = format!(
-            "the run at {} was ended before its plan was kept",
+            "the run at {} was stopped before its plan was kept",
             run.display()
         );
         Error::new(message, "it measured nothing; run the specification again")
@@ -385,7 +385,7 @@ fn without_anything(run: &Path) -> Error {
         return Error::unfinished(run);
     }
     let message = format!(
-        "the run at {} is incomplete: it was ended before its events were kept",
+        "the run at {} is incomplete: it was stopped before its events were kept",
         run.display()
     );
     Error::new(
@@ -557,7 +557,7 @@ mod tests {
             StoredRun::open(&path)
                 .unwrap_err()
                 .message
-                .contains("is damaged, or of another run")
+                .contains("is damaged or belongs to another run")
         );
         fs::write(path.join(files::RESULTS), right).unwrap();
         // What is added later is summed up again.
@@ -590,7 +590,7 @@ mod tests {
             read_run(&one)
                 .unwrap_err()
                 .message
-                .contains("h.parquet is damaged, or of another run")
+                .contains("h.parquet is damaged or belongs to another run")
         );
         fs::write(&ours, right).unwrap();
         fs::copy(&theirs, one.join("events/another.parquet")).unwrap();
@@ -598,7 +598,7 @@ mod tests {
             read_run(&one)
                 .unwrap_err()
                 .message
-                .contains("another.parquet is damaged, or of another run")
+                .contains("another.parquet is damaged or belongs to another run")
         );
         fs::remove_file(one.join("events/another.parquet")).unwrap();
         add(&one, 5);
@@ -823,7 +823,7 @@ mod tests {
             opened()
         );
         drop(directory);
-        let ended = "is incomplete: it was ended before its events were kept";
+        let ended = "is incomplete: it was stopped before its events were kept";
         assert!(
             opened().iter().all(|said| said.ends_with(ended)),
             "{:?}",

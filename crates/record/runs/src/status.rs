@@ -98,7 +98,7 @@ impl RunStatus {
     pub(crate) fn check(&self, directory: &Path) -> Result<(), Error> {
         for (name, wanted) in &self.sums {
             if !SUMMED.contains(&name.as_str()) {
-                let why = "it has the checksum of a file that is not one of a run's";
+                let why = "it lists a checksum for a file that does not belong to a run";
                 return Err(Error::reading(&directory.join(files::STATUS), &why));
             }
             let path = directory.join(name);

@@ -213,7 +213,7 @@ fn not_a_directory(kind: FileType) -> io::Error {
     };
     io::Error::new(
         io::ErrorKind::NotADirectory,
-        format!("it is {what}, where a directory is expected"),
+        format!("it is {what}, but a directory is expected"),
     )
 }
 

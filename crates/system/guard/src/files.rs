@@ -185,7 +185,7 @@ pub(crate) fn refused(kind: FileType) -> io::Error {
     };
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        format!("it is {what}, where a regular file is expected"),
+        format!("it is {what}, but a regular file is expected"),
     )
 }
 

@@ -45,9 +45,9 @@ impl Secret {
             length if length < SHORTEST => Err(wrong(&format!("has only {length} characters"))),
             length if length > LONGEST => Err(wrong("is too long")),
             _ => match std::str::from_utf8(&bytes) {
-                Err(_) => Err(wrong("is not text in UTF-8")),
+                Err(_) => Err(wrong("is not UTF-8 text")),
                 Ok(text) if text.chars().any(char::is_control) => {
-                    Err(wrong("holds a control character"))
+                    Err(wrong("contains a control character"))
                 }
                 Ok(_) => Ok(Self(bytes)),
             },
@@ -73,7 +73,7 @@ impl Secret {
     pub fn of_file(path: &Path) -> Result<Self> {
         let bytes = files::read_bounded(path, 2 * LONGEST as u64).map_err(|cause| {
             Error::input(format!(
-                "the secret in {} cannot be read: {cause}",
+                "cannot read the secret in {}: {cause}",
                 path.display()
             ))
         })?;
@@ -168,13 +168,13 @@ impl SecretSource<'_> {
             return Ok(found);
         }
         let path = self.usual_place().ok_or_else(|| {
-            Error::input("no secret exists, and no home directory to write a new one to").hint(
-                format!("give a file with --secret-file, or set {}", self.variable),
+            Error::input("there is no secret, and no home directory in which to create one").hint(
+                format!("name a file with --secret-file, or set {}", self.variable),
             )
         })?;
         let failed = |cause: io::Error| {
             Error::environment(format!(
-                "no secret can be written to {}: {cause}",
+                "cannot write the secret to {}: {cause}",
                 path.display()
             ))
             .hint("name another file with --secret-file")
@@ -188,7 +188,7 @@ impl SecretSource<'_> {
             Err(cause) => Err(failed(cause)),
             Ok(()) => {
                 let note = format!(
-                    "a new secret was created: {}; this user's programs find it there, other machines need a copy",
+                    "created a new secret: {}; this user's programs find it there, but other machines need a copy",
                     path.display()
                 );
                 Ok(FoundSecret {
@@ -251,7 +251,7 @@ pub fn readable_by_others(path: &Path) -> Option<String> {
     let is_open = about.is_file() && about.mode() & 0o044 != 0 && about.uid() == geteuid().as_raw();
     is_open.then(|| {
         format!(
-            "other users may read the secret in {0}: `chmod 600 {0}` protects it",
+            "other users can read the secret in {0}; protect it with `chmod 600 {0}`",
             path.display()
         )
     })

@@ -52,7 +52,7 @@ impl Groups {
         };
         let (version, (path, mount)) = one
             .or_else(two)
-            .ok_or("no control group with CPU time is mounted")?;
+            .ok_or("no control group hierarchy that counts CPU time is mounted")?;
         Ok(Self {
             version,
             directories: chain(root, mount, &path),

@@ -60,7 +60,7 @@ impl ControlGroup {
     pub fn make(name: &str, share: ProcessorShare) -> Result<Self> {
         let (version, own) =
             crate::own_control_groups::processor_groups().map_err(|why| refused(&why))?;
-        let mut why = String::from("no control group that is there can hold another one");
+        let mut why = String::from("no existing control group can hold another one");
         for parent in own
             .iter()
             .filter(|directory| version == 1 || delegates(directory))
@@ -133,9 +133,9 @@ pub fn measured_share() -> Option<f64> {
 
 fn refused(why: &str) -> Error {
     Error::environment(format!(
-        "a host cannot be given a share of a processor here: {why}"
+        "cannot give a host a share of a processor here: {why}"
     ))
-    .hint("run as root, where control groups can be written; or leave `share` out")
+    .hint("run as root on a machine with writable control groups, or omit `share`")
 }
 
 /// Whether groups within a group of version 2 can have quotas.

@@ -134,8 +134,8 @@ fn below(path: &str, error: &io::Error) -> String {
 pub fn describe_file_error(path: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{path} does not exist"),
-        io::ErrorKind::PermissionDenied => format!("{path} may not be read"),
-        io::ErrorKind::Unsupported => format!("{path} is switched off in this kernel"),
+        io::ErrorKind::PermissionDenied => format!("{path} is not readable"),
+        io::ErrorKind::Unsupported => format!("{path} is disabled in this kernel"),
         _ => format!("{path}: {error}"),
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
     std::thread::spawn(move || {
         if let Err(error) = BlockClient::connect(&master, client::BlockClientOptions::default()) {
             output::say(&format!(
-                "{}; until it is there, answers are 503",
+                "{}; until the master is available, requests are answered with 503",
                 error.message
             ));
         }
@@ -46,8 +46,7 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
         std::thread::sleep(LOOK);
         let closed = running.closed_for_room();
         if closed > reported && said.is_none_or(|said| said.elapsed() >= REST) {
-            let words =
-                "clients that were closed because they did not read while others waited for room";
+            let words = "connections closed because their clients did not read while others waited for buffer space";
             output::say(&format!("{words}: {}", closed - reported));
             (reported, said) = (closed, Some(Instant::now()));
         }

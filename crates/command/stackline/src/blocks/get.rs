@@ -22,7 +22,7 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     let ended = || {
         Error::new(
             Blame::Interrupted,
-            "the read was stopped before it was done",
+            "the read was interrupted before it was complete",
         )
     };
     let (client, set) = unless_stopped(&interrupted, Duration::ZERO, ended, move || {

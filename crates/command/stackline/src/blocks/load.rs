@@ -30,9 +30,9 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
     let ended = || {
         Error::new(
             Blame::Interrupted,
-            "the load was stopped before it was done",
+            "the load was interrupted before it was complete",
         )
-        .hint("start it again: it resumes")
+        .hint("start it again to resume")
     };
     let result = unless_stopped(&interrupted, Duration::ZERO, ended, work);
     bar.finish_and_clear();
@@ -76,7 +76,7 @@ fn loaded(flags: &BlocksLoad, key: &BlockWriteKey, bar: &ProgressBar) -> Result<
     };
     if let Some(fault) = about.fault() {
         return Err(Error::input(format!(
-            "the set {} is not possible: {fault}",
+            "cannot create the set {}: {fault}",
             about.name
         )));
     }
@@ -107,7 +107,7 @@ fn words(
     let bytes = about.bytes.min(written * u64::from(about.block_size));
     let before = match before {
         0 => String::new(),
-        _ => format!(" ({before} of {} blocks were there)", about.blocks()),
+        _ => format!(" ({before} of {} blocks already existed)", about.blocks()),
     };
     format!(
         "loaded {}: {}{before}\n",

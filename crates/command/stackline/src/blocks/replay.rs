@@ -149,8 +149,8 @@ impl Buffers {
         let stack = stack(flags, World::Emulated)?;
         let known = ["send_buffer", "receive_buffer"];
         match stack.options.keys().find(|option| !known.contains(&option.as_str())) {
-            Some(option) => Err(Error::input(format!("--over sets {option}, which real servers do not set")).hint(
-                "with --in emulated it sets send_buffer and receive_buffer; --in simulated has all options of tcp",
+            Some(option) => Err(Error::input(format!("--over sets {option}, which real servers do not support")).hint(
+                "with --in emulated, set only send_buffer and receive_buffer; --in simulated supports all options of tcp",
             )),
             None => Ok(Self { send: stack.number(known[0]), receive: stack.number(known[1]) }),
         }
@@ -164,9 +164,8 @@ fn stack(flags: &Replay, world: World) -> Result<Stack> {
         return Ok(stack);
     };
     if stack.options.contains_key("receive_buffer") {
-        let error =
-            Error::input("--receive-buffer and --over both say how large receive buffers are");
-        return Err(error.hint("leave one out"));
+        let error = Error::input("--receive-buffer and --over both set the receive buffer size");
+        return Err(error.hint("omit one of them"));
     }
     let option = format!("receive_buffer = {bytes} bytes");
     let over = flags.over.trim();
@@ -181,9 +180,11 @@ fn stack(flags: &Replay, world: World) -> Result<Stack> {
 fn judged(over: &str, world: World) -> Result<Stack> {
     let stack = parse_stack(over, world)?;
     if stack.name != "tcp" {
-        let error = Error::input(format!("--over {over}: lists and blocks go over tcp"));
+        let error = Error::input(format!(
+            "--over {over}: lists and blocks can only be sent over tcp"
+        ));
         return Err(
-            error.hint("only its options may be set: --over 'tcp(receive_buffer = 128 KiB)'")
+            error.hint("set only its options, as in --over 'tcp(receive_buffer = 128 KiB)'")
         );
     }
     Ok(stack)

@@ -24,12 +24,12 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     let key = key::find_key(flags.key.key.as_deref(), |note| output::say(&note))?;
     if key.is_none() {
         output::say(
-            &"note: without a key nothing can be written and no server can join (`stackline blocks key`)",
+            &"note: without a key, nothing can be written and no server can join (make one with `stackline blocks key`)",
         );
     }
     let data = flags.data.clone().or_else(usual_data).ok_or_else(|| {
-        Error::environment("no home directory to keep the master's data in")
-            .hint("--data DIR names a directory")
+        Error::environment("cannot store the master's data: there is no home directory")
+            .hint("name a directory with --data DIR")
     })?;
     run_master(flags.listen, key, &data, flags.with_stdin)
 }
@@ -173,7 +173,7 @@ fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
 fn say_who_may_read(address: SocketAddr) {
     if !address.ip().is_loopback() {
         output::say(&format!(
-            "note: anyone who reaches {address} may read its blocks; writing needs the key"
+            "note: anyone who can reach {address} can read its blocks; writing needs the key"
         ));
     }
 }

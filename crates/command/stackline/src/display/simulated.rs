@@ -56,7 +56,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     } else {
         show(&place, &rows, false)?;
         output::print(&format!(
-            "\nkept in {run}; `stackline lifelines last`, `diagnose last`, `open`\n"
+            "\nkept in {run}; see `stackline lifelines last`, `diagnose last`, `open`\n"
         ))?;
     }
     Ok(Exit::Done)
@@ -87,7 +87,7 @@ pub(super) fn factors(flags: &DisplayFactors) -> Result {
     let declared = stackline_spec::factors(&source.text).unwrap_or_default();
     if flags.factors.is_empty() && declared.is_empty() {
         return Err(Error::input("no factor is given").hint(
-            "name some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
+            "give some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
         ));
     }
     let varied = factors::parse_factors(&flags.factors, &source)?;

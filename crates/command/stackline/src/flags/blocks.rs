@@ -27,7 +27,7 @@ Examples:
   # reads all of it and compares checksums
   stackline blocks get kansas
 
-docs/BLOCKS.md describes the commands, what is bounded, and the messages.";
+docs/BLOCKS.md describes the commands, the limits and the messages.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksFlags {
@@ -39,7 +39,7 @@ pub(crate) struct BlocksFlags {
 pub(crate) enum BlocksCommand {
     /// Make the key needed to write blocks and to join as a server
     Key(BlocksKey),
-    /// Run a master: it knows the sets, where their blocks are, which servers are up
+    /// Run a master, which knows the sets, where their blocks are, and which servers are up
     #[command(after_help = AFTER_MASTER)]
     Master(BlocksMaster),
     /// Run a disk server
@@ -48,20 +48,20 @@ pub(crate) enum BlocksCommand {
     /// Put a file, a directory, a picture or generated terrain on the servers
     #[command(after_help = AFTER_LOAD)]
     Load(BlocksLoad),
-    /// Read a set back at full speed and compare its checksums
+    /// Read a set back at full speed and verify its checksums
     #[command(after_help = AFTER_GET)]
     Get(BlocksGet),
     /// List sets, servers and disks
     List(BlocksList),
-    /// Forget a set
+    /// Delete a set
     Delete(BlocksDelete),
-    /// Serve sets to HTTP clients: blocks, ranges, tiles, a page that shows pictures
+    /// Serve sets to HTTP clients: blocks, ranges, tiles, and a page that shows pictures
     #[command(after_help = gateway::AFTER)]
     Gateway(BlocksGateway),
-    /// Request lists of blocks on a schedule, as a viewer does, and show what came in time
+    /// Request lists of blocks on a schedule, as a viewer does, and show what arrived in time
     #[command(after_help = replay::AFTER)]
     Replay(Box<Replay>),
-    /// Do a part of a session on a host of an emulated network (started by `replay`)
+    /// Run part of a session on a host of an emulated network (started by `replay`)
     #[command(hide = true)]
     Part(BlocksPart),
 }
@@ -69,25 +69,25 @@ pub(crate) enum BlocksCommand {
 /// A part of a session.
 #[derive(Args, Debug)]
 pub(crate) struct BlocksPart {
-    /// What it is to do, as JSON
+    /// Its task, as JSON
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksKey {
-    /// The file to make; by default in the user's configuration directory
+    /// The file to create; by default in the user's configuration directory
     pub(crate) file: Option<PathBuf>,
 }
 
 /// The file of a key.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyFile {
-    /// The key that `stackline blocks key` made; by default the one in its usual place, or $STACKLINE_BLOCKS_KEY
+    /// File with the key made by `stackline blocks key`; by default $STACKLINE_BLOCKS_KEY or the usual place
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
 
-/// Where the master is.
+/// The address of the master.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MasterFlags {
     /// The master's address
@@ -102,20 +102,21 @@ pub(crate) struct MasterFlags {
 
 const AFTER_MASTER: &str = "\
 Examples:
-  # for this machine alone
+  # for this machine only
   stackline blocks master
   stackline blocks master --listen 10.0.0.5:7480 --data \\
       /var/lib/stackline-blocks
 
-Its address is the one line on stdout, printed when it listens; port 0 is a free one. It runs until \
-Ctrl-C or TERM. Anyone who reaches it may read; writing and joining need the key. Without a key it serves the sets that exist.";
+Its address is the only line on stdout, printed once it listens; port 0 picks a free port. It runs \
+until Ctrl-C or TERM. Anyone who can reach it can read; writing and joining need the key. Without \
+a key, it serves the existing sets.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksMaster {
-    /// Where it listens
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7480")]
     pub(crate) listen: SocketAddr,
-    /// End when standard input does
+    /// Exit when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
     /// Directory for its data; by default $XDG_DATA_HOME/stackline/blocks
@@ -133,47 +134,47 @@ Examples:
       --name rack1
 
 A disk is a directory (one file is made in it), a file, or a block device; nothing else on the \
-machine can be read or written. After a restart a server has the same name and the same disks in the \
-same order; new disks come behind. A disk belongs to the master that filled it: another one, or one \
-that forgot what it gave out, is refused, unless --adopt takes the disk over. A disk that cannot be \
+machine can be read or written. Restart a server with the same name and the same disks in the same \
+order; append new disks. A disk belongs to the master that filled it: another master, or one that \
+lost its records, is refused unless --adopt takes the disk over. A disk that cannot be \
 written is served read-only.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksServe {
     #[command(flatten)]
     pub(crate) at: MasterFlags,
-    /// Its disks
+    /// The disks to serve
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub(crate) disk: Vec<PathBuf>,
-    /// Address for clients; port 0 picks a free one
+    /// Address for clients; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Its name, the same after a restart; by default the host's
+    /// Server name, the same after a restart; by default the host name
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Blocks kept in memory
+    /// Memory for cached blocks
     #[arg(long, value_name = "SIZE", value_parser = parse_size_or_none, default_value = "256MiB")]
     pub(crate) cache: u64,
-    /// Size limit of each disk; by default what is free in a directory, or all of a device
+    /// Size limit of each disk; by default the free space of a directory, or a whole device
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) size: Option<u64>,
-    /// Take over disks that belong to another master: the blocks that it has on them are lost
+    /// Take over disks that belong to another master; its blocks on them are lost
     #[arg(long)]
     pub(crate) adopt: bool,
-    /// Read and write past the system's page cache (O_DIRECT)
+    /// Bypass the system's page cache (O_DIRECT)
     #[arg(long)]
     pub(crate) direct: bool,
-    /// Reads at once at each disk
+    /// Concurrent reads per disk
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), default_value = "1")]
     pub(crate) depth: u16,
-    /// The least time of a read, such as 10ms or 'bivalue(8 ms, 22 ms)', to stand for a slower disk
+    /// Minimum time of a read, such as 10ms or 'bivalue(8 ms, 22 ms)', to imitate a slower disk
     #[arg(long, value_name = "TIME")]
     pub(crate) disk_time: Option<String>,
-    /// End when standard input does
+    /// Exit when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// The send buffer of each client's connection; by default no block begins while 16 KiB wait to leave, and the system
-    /// keeps what is on its way
+    /// Send buffer of each client's connection; by default, the system sizes it for data in flight, and no block is started while 16 KiB are
+    /// waiting to be sent
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) send_buffer: Option<u64>,
     #[command(flatten)]
@@ -188,9 +189,9 @@ Examples:
   stackline blocks load kansas kansas.tif --placement tiles
   stackline blocks load demo terrain:16384x16384:7        # width, height, seed
 
-A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each: \
-made first in a file without a name in $TMPDIR, as large as the set. Several sources are loaded as a \
-directory is. A load that was ended goes on where it was when it is started again.";
+A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each, \
+built first in an unnamed file in $TMPDIR, as large as the set. Several sources are loaded like a \
+directory. An interrupted load resumes where it stopped when it is started again.";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BlocksLoad {
@@ -201,16 +202,16 @@ pub(crate) struct BlocksLoad {
     pub(crate) source: Vec<String>,
     #[command(flatten)]
     pub(crate) at: MasterFlags,
-    /// Bytes of a block; of a picture those of its tiles
+    /// Block size; for a picture, the size of its tiles
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) block: Option<u64>,
-    /// Copies of each block, each on its own server while there are enough
+    /// Copies of each block, each on its own server if there are enough
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(limits::MOST_REPLICAS)), default_value = "1")]
     pub(crate) replicas: u8,
-    /// Which block on which disk: round-robin, random[:SEED], hash, tiles, given:DISK,DISK... or given:FILE
+    /// Which block goes on which disk: round-robin, random[:SEED], hash, tiles, given:DISK,DISK... or given:FILE
     #[arg(long, value_name = "HOW")]
     pub(crate) placement: Option<String>,
-    /// Load a picture's file as it is
+    /// Load a picture's file unchanged
     #[arg(long)]
     pub(crate) plain: bool,
     /// Write this many bytes to disk before acknowledging them; an interrupted load repeats at most this much
@@ -223,17 +224,17 @@ pub(crate) struct BlocksLoad {
 const AFTER_GET: &str = "\
 Examples:
   stackline blocks get backup -o big.tar
-  # a directory that was loaded: made again
+  # restores a directory that was loaded
   stackline blocks get photos -o restored
   stackline blocks get kansas --tile 0/12/40 -o tile.png
-  # read and compared, not written
+  # reads and verifies, writes nothing
   stackline blocks get backup --blocks 0..999";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGet {
     /// The set
     pub(crate) set: String,
-    /// The file to write, or the directory to make again; nothing is written without it
+    /// The file to write, or the directory to restore; without it, nothing is written
     #[arg(short = 'o', long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
     /// Only these blocks, both ends included
@@ -252,7 +253,7 @@ fn range(text: &str) -> Result<(u64, u64), String> {
         .split_once("..")
         .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     ends.filter(|(first, last)| first <= last)
-        .ok_or_else(|| "two numbers in order, as in 0..99".to_owned())
+        .ok_or_else(|| "expected two numbers in ascending order, such as 0..99".to_owned())
 }
 
 fn tile(text: &str) -> Result<(u8, u32, u32), String> {
@@ -267,7 +268,7 @@ fn tile(text: &str) -> Result<(u8, u32, u32), String> {
     })();
     let rest = next();
     tile.filter(|_| rest.is_none())
-        .ok_or_else(|| "three numbers, as in 0/12/40; level 0 is the finest".to_owned())
+        .ok_or_else(|| "expected three numbers, such as 0/12/40; level 0 is the finest".to_owned())
 }
 
 #[derive(Args, Debug)]

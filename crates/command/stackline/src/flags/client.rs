@@ -16,7 +16,7 @@ Examples:
 pub(crate) struct ClientFlags {
     /// The language of the program
     pub(crate) language: Language,
-    /// Print a program that uses the client instead
+    /// Print an example program that uses the client instead
     #[arg(long)]
     pub(crate) example: bool,
 }

@@ -29,7 +29,7 @@ Examples:
   stackline display factors --across lan.stackline --draw 'pixel = 5 us' -f \\
       'cpu of vax x 2' -f 'level = pipelined, batched'
 
-docs/DISPLAY.md describes symbols, levels, the protocol, what is bounded.";
+docs/DISPLAY.md describes symbols, levels, the protocol and the limits.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayFlags {
@@ -41,35 +41,35 @@ pub(crate) struct DisplayFlags {
 pub(crate) enum DisplayCommand {
     /// Serve a display until Ctrl-C: clients draw on it, browsers show it
     Serve(DisplayServe),
-    /// Measure a display with the V-System's pictures at four levels of the protocol
+    /// Measure a display with the V-System's pictures at four protocol levels
     Bench(Box<DisplayBench>),
-    /// In virtual time: which factors matter, of hosts, network, level, class and transport
+    /// In virtual time: find which of hosts, network, level, class and transport matter
     Factors(Box<DisplayFactors>),
-    /// Bring a display's page to a port: from a unix socket, as out of an emulated host
+    /// Forward a display's page to a port, such as from a unix socket of an emulated host
     View(DisplayView),
-    /// Stand between clients and a display: where it is started again, their pictures are given to it again
+    /// Relay between clients and a display, and restore their pictures when the display is restarted
     Agent(DisplayAgent),
-    /// Serve a program on a pseudo-terminal by TELNET, one for each connection
+    /// Serve a program on a pseudo-terminal over TELNET, one for each connection
     Terminal(DisplayTerminal),
-    /// Connect to a terminal by TELNET, for a display or a person
+    /// Connect to a terminal over TELNET, for a display or a person
     Telnet(DisplayTelnet),
-    /// Bring programs that speak V's messages alone to streams of TCP and PUP: the V-System's internet server
+    /// Connect programs that only use V messages to TCP and PUP streams: the V-System's internet server
     Internet(DisplayInternet),
-    /// Serve a program by its pipes, one for each client that asks by V's messages: the V-server
+    /// Serve a program through pipes, one for each client, over V messages: the V-server
     Vserver(DisplayVserver),
-    /// Pass the requests of a program of a V-server to a display
+    /// Pass the requests of a V-server's program to a display
     Execute(DisplayExecute),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayVserver {
-    /// Where it takes requests: ikp:HOST:PORT
+    /// Address to listen on: ikp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) listen: DisplayAddress,
-    /// The secret of its clients is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is made if it is missing
+    /// File whose first line is the secret that clients must know; by default $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// How often it looks for output of the program, for a system that does not announce it; by default at once
+    /// How often to poll the program for output, on a system that does not announce output; by default it is seen at once
     #[arg(long, value_name = "TIME", value_parser = polls)]
     pub(crate) polls: Option<Duration>,
     /// The program and its arguments; `stackline display bench --to pipe` draws through pipes
@@ -84,60 +84,60 @@ pub(crate) struct DisplayVserver {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayExecute {
-    /// Where the V-server is: ikp:HOST:PORT
+    /// Address of the V-server: ikp:HOST:PORT
     #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) program: DisplayAddress,
-    /// The V-server's secret is the first line of this file; without it $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
+    /// File whose first line is the V-server's secret; by default $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The display that gets the program's requests
+    /// The display that receives the program's requests
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
-    /// Answers of the display travel as if they were typed, a byte a message
+    /// Send the display's answers as if they were typed, one byte per message
     #[arg(long)]
     pub(crate) typed: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayInternet {
-    /// Where it takes requests: ikp:HOST:PORT. Others connect through it as vio:HOST:PORT/ADDRESS
+    /// Address to listen on: ikp:HOST:PORT. Clients connect through it as vio:HOST:PORT/ADDRESS
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7089")]
     pub(crate) listen: DisplayAddress,
-    /// The secret of its clients is the first line of this file; without it $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is made if it is missing
+    /// File whose first line is the secret that clients must know; by default $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayAgent {
-    /// Where clients connect: HOST:PORT, unix:PATH or pup:HOST:PORT
+    /// Address for clients: HOST:PORT, unix:PATH or pup:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: DisplayAddress,
-    /// The secret of clients, the display's too, is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made if it is missing
+    /// File whose first line is the secret of both clients and display; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
-    /// Memory of a client's symbols, at most: as much as the display's
+    /// Maximum memory for a client's symbols; use the display's value
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
-    /// How long to wait for a display that is lost
+    /// How long to wait for a lost display to come back
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
     pub(crate) patience: Duration,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTerminal {
-    /// Where terminals are served: HOST:PORT, unix:PATH, or pup:HOST:PORT by the PUP TELNET
+    /// Address to listen on: HOST:PORT, unix:PATH, or pup:HOST:PORT for PUP TELNET
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
     pub(crate) listen: DisplayAddress,
-    /// The secret of the other end is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else
-    /// ~/.config/stackline/terminal.secret, which is made if it is missing. Programs of this user need no secret at unix:PATH
+    /// File whose first line is the secret that the other end must know; by default $STACKLINE_TERMINAL_SECRET, else
+    /// ~/.config/stackline/terminal.secret, which is created if missing. Programs of this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. Its standard error goes to the
-    /// terminal for a person, and comes here if the other end is `telnet --to` of a display
+    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. Its standard error goes to
+    /// the terminal of a person, but comes here if the other end is `telnet --to` with a display
     #[arg(
         value_name = "PROGRAM",
         required = true,
@@ -149,46 +149,45 @@ pub(crate) struct DisplayTerminal {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTelnet {
-    /// Where the terminal is served
+    /// The terminal's address
     #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
     pub(crate) terminal: DisplayAddress,
-    /// The terminal's secret is the first line of this file; without it $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
+    /// File whose first line is the terminal's secret; by default $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The display that gets the program's requests; by default a person at this terminal
+    /// The display that receives the program's requests; by default, a person at this terminal
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
-    /// Answers of the display travel as if they were typed, a byte a message
+    /// Send the display's answers as if they were typed, one byte per message
     #[arg(long, requires = "to")]
     pub(crate) typed: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayServe {
-    /// Where clients connect: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, ngp:ADDRESS where definitions are sent once; may be given several times
+    /// Address for clients: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), or ngp:ADDRESS (definitions are sent once); may be repeated
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) listen: Vec<DisplayAddress>,
     /// Address of the viewer page: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) view: DisplayAddress,
-    /// The secret of clients is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is made if it is missing. Programs of this user need no secret at unix:PATH
+    /// File whose first line is the secret that clients must know; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing. Programs of this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// Memory of a client's symbols, at most
+    /// Maximum memory for a client's symbols
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
-    /// Memory of all clients' symbols and windows together, at most
+    /// Maximum memory for the symbols and windows of all clients together
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "512MiB")]
     pub(crate) memory_all: u64,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT by V's messages, pup:HOST:PORT by streams of PUP, blast:HOST:PORT by blasts, vio:HOST:PORT/ADDRESS through an internet server, ngp:ADDRESS where definitions are sent once (ngp-newest:ADDRESS where the newest of several changes is enough), `tty` for one at the other end of this terminal, or `pipe` of standard output and input (results go to standard error then); by default
-    /// one of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), vio:HOST:PORT/ADDRESS (through an internet server), ngp:ADDRESS (definitions are sent once; ngp-newest:ADDRESS if the newest of several changes is enough), `tty` (at the other end of this terminal), or `pipe` (standard output and input; results then go to standard error); by default, a display of its own
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
-    /// The display's secret is the first line of this file; without it $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
+    /// File whose first line is the display's secret; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     #[command(flatten)]
@@ -199,13 +198,13 @@ pub(crate) struct DisplayBench {
     /// Pictures to measure; the paper's three by default
     #[arg(long, value_name = "PICTURE,...", value_delimiter = ',', value_parser = choice::<DisplayBenchPicture>())]
     pub(crate) picture: Vec<DisplayBenchPicture>,
-    /// Trials of each rate
+    /// Trials for each rate
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
     /// Keep the pictures on the display this long at the end
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) hold: Option<Duration>,
-    /// Write each picture as it was drawn into a directory (with a display of its own)
+    /// Write each picture, as drawn, into this directory (without --to)
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "to")]
     pub(crate) png: Option<PathBuf>,
     /// Print JSON on stdout: every trial
@@ -216,11 +215,11 @@ pub(crate) struct DisplayBench {
 /// Which factors matter for a display in virtual time.
 #[derive(Args, Debug)]
 pub(crate) struct DisplayFactors {
-    /// A specification: client and display are on hosts of its network, which say what programs take (`work`, `cpu`)
+    /// A specification; client and display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
     #[arg(long, value_name = "SPEC")]
     pub(crate) across: PathBuf,
-    /// What is varied, and its levels, as in 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; once for each
-    /// factor, beside those that the specification declares
+    /// A factor and its levels, such as 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; may be repeated, and adds
+    /// to those declared in the specification
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
     /// The level, if it is not a factor
@@ -234,10 +233,10 @@ pub(crate) struct DisplayFactors {
     pub(crate) trials: u16,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination, with seeds of their own; by default two if those are equal, else five
+    /// Runs of each combination, each with its own seed; by default two if those are equal, else five
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Skip what to change first and the limit if a factor were infinite
+    /// Skip the advice on what to change first, and the limit if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Print JSON on stdout, as `stackline factors` does
@@ -251,7 +250,7 @@ pub(crate) struct DisplayFactors {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "In virtual time")]
 pub(crate) struct DisplaySimulated {
-    /// A specification: client and display are on hosts of its network, which say what programs take (`work`, `cpu`)
+    /// A specification; client and display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["to", "secret_file", "png", "hold"])]
     pub(crate) across: Option<PathBuf>,
     #[command(flatten)]
@@ -261,7 +260,7 @@ pub(crate) struct DisplaySimulated {
     pub(crate) keep: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// Let a second client draw the same at the same time; its stream ends at the internet server of this host, that of the first at `--internet`
+    /// Make a second client draw the same at the same time; its stream ends at the internet server on this host, that of the first at `--internet`
     #[arg(
         long,
         value_name = "HOST",
@@ -284,11 +283,11 @@ pub(crate) struct DisplayScene {
     /// The display's host; by default the network's first
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) display: Option<String>,
-    /// A host with an internet server, at which the client's stream ends: the display's host, or another one, from which the display's agent
-    /// gets blocks by V's messages; by default the agent alone
+    /// Host of the internet server at which the client's stream ends: the display's host, or another one, from which the display's agent gets
+    /// blocks over V messages; by default there is none, only the agent
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) internet: Option<String>,
-    /// How the application is divided between the two
+    /// How the application is divided between client and display
     #[arg(
         long,
         value_name = "CLASS",
@@ -297,17 +296,17 @@ pub(crate) struct DisplayScene {
         requires = "across"
     )]
     pub(crate) class: DisplaySceneClass,
-    /// The transport of requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; by default ikp for class messages, else tcp
+    /// Transport for requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; by default ikp for class messages, else tcp
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) over: Option<String>,
-    /// The same for the display's end, if that is another tcp
+    /// The same for the display's end, if its TCP differs
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) display_over: Option<String>,
-    /// The time that the display takes on a processor of `cpu 1`, as in 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
-    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: by itself to a picture that is shown); by default nothing
+    /// Time that the display takes on a processor of `cpu 1`, such as 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
+    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: on its own to a picture already shown); by default zero
     #[arg(long, value_name = "TIMES", value_parser = parse_drawing_costs, default_value = "", hide_default_value = true, requires = "across")]
     pub(crate) draw: DisplayDrawingCosts,
-    /// When a picture that is being defined is drawn
+    /// When to draw a picture that is being defined
     #[arg(
         long,
         value_name = "WHEN",
@@ -316,13 +315,13 @@ pub(crate) struct DisplayScene {
         requires = "across"
     )]
     pub(crate) shown: SymbolDrawMoment,
-    /// Bytes of requests that the client hands over at once, if it does not wait for answers
+    /// Bytes of requests that the client hands over at a time when it does not wait for answers
     #[arg(long, value_name = "SIZE", value_parser = parse_gathers, default_value = "1KiB", requires = "across")]
     pub(crate) gathers: u64,
-    /// How many bytes longer the request of a rectangle is than that of a line
+    /// Number of bytes by which a rectangle request is longer than a line request
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=10_000), requires = "across")]
     pub(crate) rectangle_bytes: u64,
-    /// Bytes of the request of a call
+    /// Size of a call request
     #[arg(long, value_name = "BYTES", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000), requires = "across")]
     pub(crate) call_bytes: u64,
 }
@@ -351,17 +350,17 @@ impl DisplayScene {
 fn polls(text: &str) -> Result<Duration, String> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     if number.trim().parse::<f64>().is_ok_and(|it| it <= 0.0) {
-        return Err("it is longer than 0, as in 50ms; without --polls what the program wrote is seen at once".into());
+        return Err("expected a time longer than 0, such as 50ms; without --polls, the program's output is seen at once".into());
     }
     parse_duration(text)
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayView {
-    /// Where the display shows itself: unix:PATH or HOST:PORT, as `display serve --view` had it
+    /// Address of the display's page: unix:PATH or HOST:PORT, as given to `display serve --view`
     #[arg(value_name = "ADDRESS")]
     pub(crate) from: String,
-    /// The port for browsers
+    /// Address for browsers
     #[arg(long, value_name = "HOST:PORT", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) listen: DisplayAddress,
 }

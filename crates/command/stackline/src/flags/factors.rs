@@ -15,33 +15,33 @@ use std::time::Duration;
 pub(crate) struct Factors {
     #[command(flatten)]
     pub(crate) text: SpecTextFlags,
-    /// What is varied, and its levels; once for each factor, beside those that the specification declares
+    /// A factor and its levels; may be repeated, and adds to those declared in the specification
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination; by default as many as the specification has, at least 2 (simulated 5)
+    /// Runs of each combination; by default as many as the specification has, at least 2 (5 if simulated)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Runs with every factor half way between its levels, as ratios: whether the response bends in between
+    /// Runs with every factor halfway between its levels (as ratios), to see whether the response bends in between
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) centre: u32,
-    /// The response; by default what a run is judged by first, then all others that it has
+    /// The response; by default a run's main response, then all others that it has
     #[arg(long = "response", value_name = "NAME", value_delimiter = ',', value_parser = choice::<RunResponse>())]
     pub(crate) responses: Vec<RunResponse>,
-    /// The measurement on this line of the specification, where it has several
+    /// The measurement on this line of the specification, if it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
     /// Skip the limit if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
-    /// Go on with an experiment that was interrupted: the directory that it named
+    /// Resume the interrupted experiment in the directory that it named
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
     /// Print the specification of a combination by its number, and run nothing
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["resume", "pictures"])]
     pub(crate) combination: Option<usize>,
-    /// Run programs as they are on hosts of this network, emulated, and look at the times of their requests
+    /// Run unmodified programs on hosts of this network, emulated, and use the times of their requests
     #[arg(long, value_name = "NETWORK", conflicts_with = "expression")]
     pub(crate) on: Option<PathBuf>,
     #[command(flatten)]
@@ -76,16 +76,16 @@ impl Factors {
 /// How factors are varied, and what is made of it, whatever is run.
 #[derive(Args, Debug)]
 pub(crate) struct FactorExperiment {
-    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; by default the best of at most 64 combinations
+    /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; by default the best one with at most 64 combinations
     #[arg(long, value_name = "KIND", value_parser = wish)]
     pub(crate) design: Option<Wish>,
-    /// Choose the design that fits into this time, and report what that gives up
+    /// Choose the design that fits in this time, and report what it sacrifices
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["design", "replicates"])]
     pub(crate) budget: Option<Duration>,
-    /// What adds up: differences or ratios; by default what fits
+    /// Whether differences or ratios add up; by default, whichever fits
     #[arg(long, value_name = "MODEL", value_parser = choice::<EffectScale>())]
     pub(crate) model: Option<EffectScale>,
-    /// Prices, as in 'bandwidth x 10 = 300, cpu x 2 = 120': which sets bring most for their price
+    /// Prices, such as 'bandwidth x 10 = 300, cpu x 2 = 120', to find the sets that gain most for their price
     #[arg(long, value_name = "PRICES")]
     pub(crate) cost: Option<String>,
     /// Find the best set within this budget
@@ -96,7 +96,7 @@ pub(crate) struct FactorExperiment {
         allow_negative_numbers = true
     )]
     pub(crate) spend: Option<f64>,
-    /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG
+    /// Draw effects, interactions, the half-normal plot and a tornado chart into this directory, as SVG
     /// and as a page for a browser
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,

@@ -7,36 +7,36 @@ use std::path::PathBuf;
 /// Logs and where they go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ImportFlags {
-    /// Logs of events, or captures, whose requests are reported too: those of both ends together; - is standard input
+    /// Event logs, or captures, whose requests are reported too; give captures of both ends together; - is standard input
     #[arg(value_name = "LOG", required = true)]
     pub(crate) logs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// Name of the run's directory instead of the first log's
+    /// Name for the run's directory, instead of the first log's
     #[arg(long, value_name = "NAME", conflicts_with = "into")]
     pub(crate) name: Option<String>,
     /// Add to this run: a directory, or its name under the runs directory
     #[arg(long, value_name = "RUN")]
     pub(crate) into: Option<PathBuf>,
-    /// Names for the hosts of a log, with * for the name they have in it; once for each log. Of captures also the name of a host by its
-    /// addresses, which are one host then: web=10.0.0.2,fd00::2
+    /// Names for the hosts of a log, with * for the name they have in it; may be repeated. For captures, also a name for the host that has these
+    /// addresses: web=10.0.0.2,fd00::2
     #[arg(long, value_name = "NAME=LOG|ADDRESS,...")]
     pub(crate) host: Vec<String>,
-    /// How far a host's clock is ahead (+) or behind (-), which comes off its times; once for each host
+    /// How far a host's clock is ahead (+) or behind (-), which is subtracted from its times; may be repeated
     #[arg(long, value_name = "HOST=+TIME", allow_hyphen_values = true, value_parser = clock)]
     pub(crate) clock: Vec<(String, i64)>,
-    /// The format of all logs, where it cannot be recognised: text, tape, capture, qlog, otlp, jaeger, ulm, bp
+    /// The format of all logs, if it cannot be recognised: text, tape, capture, qlog, otlp, jaeger, ulm, bp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
-    /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; once for each log
+    /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Vec<PathBuf>,
-    /// Secrets of TLS sessions as programs write them (SSLKEYLOGFILE): the requests within are reported
+    /// TLS session secrets as written by programs (SSLKEYLOGFILE); the requests inside are reported
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Keep names of requests whole, up to 256 bytes each, instead of without values (queries of URLs, literals and passwords of SQL,
-    /// keys of Redis, users); attributes of spans and data of qlog with headers, statements and texts of errors; lines of access logs.
-    /// Of captures, headers, bodies, rows and bound values are never kept
+    /// Keep whole request names, up to 256 bytes each, instead of names without values (URL queries, SQL literals and passwords, Redis keys,
+    /// users); span attributes and qlog data with headers, statements and error texts; access log lines.
+    /// Headers, bodies, rows and bound values in captures are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
     /// Print JSON on stdout
@@ -48,34 +48,34 @@ pub(crate) struct ImportFlags {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto"]))]
 pub(crate) struct Export {
-    /// A kept run: a directory, its name, the name it was given, or `last`
+    /// A kept run: its directory, directory name or given name, or `last`
     #[arg(value_name = "RUN")]
     pub(crate) run: PathBuf,
-    /// NetLogger's lines, into a file or onto stdout
+    /// NetLogger's text lines, to a file or to stdout
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) text: Option<Option<PathBuf>>,
-    /// The binary form, into a file or onto stdout
+    /// The binary format, to a file or to stdout
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) tape: Option<Option<PathBuf>>,
-    /// Lifelines as spans of OpenTelemetry (OTLP), protobuf
+    /// Lifelines as OpenTelemetry spans (OTLP), protobuf
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp: Option<Option<PathBuf>>,
-    /// The same as OTLP/JSON
+    /// The same in OTLP/JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp_json: Option<Option<PathBuf>>,
-    /// A trace for Perfetto's viewer: a tar with a file a host and a manifest
+    /// A trace for Perfetto's viewer: a tar file with one file per host and a manifest
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) perfetto: Option<Option<PathBuf>>,
-    /// Times of the reference host's clock instead of each host's own (text, tape; the others always)
+    /// Use times of the reference host's clock instead of each host's own (text, tape; the other formats always do)
     #[arg(long)]
     pub(crate) reference: bool,
-    /// From that time on, counted from the first event as on the page, as in 1.5s or 200ms; lifelines that reach into it whole
+    /// Start at this time, counted from the first event as on the page, such as 1.5s or 200ms; overlapping lifelines are kept whole
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(crate) from: Option<f64>,
-    /// To that time
+    /// End at this time
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(crate) to: Option<f64>,
-    /// Lifelines of these units only, by their ids; of text and tape, events that name one
+    /// Only lifelines of these units, by id; in text and tape, only events that name one of them
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub(crate) units: Vec<String>,
     #[command(flatten)]
@@ -98,7 +98,7 @@ impl Export {
 
 /// `server=+1s`, `server=-30ms`: a host and how far its clock is ahead, ns.
 fn clock(text: &str) -> Result<(String, i64), String> {
-    let form = "a host, = and a signed time with its unit (us, ms, s, min, h), as in server=+1s or server=-30ms";
+    let form = "expected a host, = and a signed time with its unit (us, ms, s, min, h), such as server=+1s or server=-30ms";
     let (host, time) = text
         .rsplit_once('=')
         .filter(|(host, _)| !host.is_empty())

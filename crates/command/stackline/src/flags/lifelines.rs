@@ -16,43 +16,43 @@ Examples:
   # events of other programs
   stackline lifelines RUN --unit 2 --bytes 48KiB
 
-Times are exact percentiles. Monitor points and the meaning of outcomes: docs/EVENTS.md.";
+Percentiles of times are exact. docs/EVENTS.md describes monitor points and the meaning of outcomes.";
 
 #[derive(Args, Debug)]
 pub(crate) struct LifelinesFlags {
-    /// A run with events: a directory, its name, the name it was given, or `last`
+    /// A run with events: its directory, directory name or given name, or `last`
     #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
-    /// Which data field holds the id of the unit in events of other programs, from 1
+    /// Number of the data field, from 1, that holds the unit id in events of other programs
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
-    /// Events of other programs have stream, offset and bytes of the unit in fields 2 to 4, as stackline's own do
+    /// Events of other programs have the unit's stream, offset and bytes in fields 2 to 4, like stackline's own
     #[arg(long)]
     pub(crate) ranges: bool,
-    /// Also show times of each server, host, stack or flow
+    /// Also show times for each server, host, stack or flow
     #[arg(long, value_name = "WHAT", value_parser = choice::<LifelineGroupKey>())]
     pub(crate) by: Option<LifelineGroupKey>,
-    /// Units of one measurement only, from 1 in the order of the specification
+    /// Only units of this measurement, numbered from 1 in the order of the specification
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) measurement: Option<u32>,
     #[command(flatten)]
     pub(crate) took: Took,
-    /// Read at most this many events at once, some 35 bytes of memory each; if there are more, read those of whole runs
+    /// Read at most this many events at once, at about 35 bytes of memory each; if there are more, read only those of whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::assembly::MOST_EVENTS)]
     pub(crate) most_events: usize,
     /// Number of slowest units to draw, each as a lifeline
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) slowest: usize,
-    /// Size of a unit where events do not have it, as in 48KiB
+    /// Size of a unit if events do not include it, such as 48KiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) bytes: Option<u64>,
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// With --json: every line with its passages too
+    /// With --json: also print every line with its passages
     #[arg(long, requires = "json")]
     pub(crate) lines: bool,
-    /// Write the lines as data and a script for gnuplot into this directory
+    /// Write the lines as data, with a gnuplot script, into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) gnuplot: Option<PathBuf>,
 }
@@ -62,5 +62,5 @@ fn unit_field(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|field| (1..=most).contains(field))
-        .ok_or_else(|| format!("a number from 1 to {most}"))
+        .ok_or_else(|| format!("expected a number from 1 to {most}"))
 }

@@ -15,7 +15,7 @@ pub(crate) struct Man {
     /// Write a page for each command into this directory; by default the program's own page goes to stdout
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// Write pages of reference in Markdown instead: commands, findings, keywords, stacks
+    /// Write reference pages in Markdown instead: commands, findings, keywords, stacks
     #[arg(long, requires = "directory")]
     pub(crate) reference: bool,
 }

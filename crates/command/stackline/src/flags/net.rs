@@ -15,7 +15,7 @@ pub(crate) struct Net {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetCommand {
-    /// Print networks: hosts, links, and the path between each two hosts
+    /// Print networks: hosts, links, and the path between each pair of hosts
     #[command(override_usage = "stackline net show [OPTIONS] <SPEC | NETWORK | -e TEXT>")]
     Show(NetShow),
     /// Run any program on a host of an emulated network
@@ -24,7 +24,7 @@ pub(crate) enum NetCommand {
     /// Make an emulated network and keep it until `net down`
     #[command(override_usage = "stackline net up [OPTIONS] <SPEC | -e TEXT> [NETWORK]", after_help = AFTER_UP)]
     Up(NetUp),
-    /// End a network that `net up` keeps
+    /// Take down a network kept by `net up`
     Down(NetDown),
     /// List the emulated networks that are up
     List(NetList),
@@ -35,7 +35,7 @@ pub(crate) enum NetCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct NetShow {
-    /// The specification that declares it (a file, or - for standard input), or the name of a network that is up
+    /// The specification that declares the network (a file, or - for standard input), or the name of a network that is up
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) spec: Option<PathBuf>,
     /// The specification itself
@@ -44,7 +44,7 @@ pub(crate) struct NetShow {
     /// One of several networks; by default all of them
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
-    /// Draw it into a file too
+    /// Also draw the network into a file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Print JSON on stdout
@@ -70,13 +70,14 @@ Examples:
   stackline net exec wan.stackline khons -- ping -c 3 udjat
   stackline net exec wan.stackline udjat -- python3 -m http.server 80
   stackline net exec wan.stackline khons -- bash
-  # wan is up: made by `net up`, or by the above
+  # wan is up, made by `net up` or by the above
   stackline net exec wan khons -- bash
 
-Programs that name the same network share it. It exists as long as one of them runs; nothing is left \
-when the last has ended, unless `stackline net up` keeps it. They run as you, with your files, the \
-network's names in /etc/hosts and rights over their host's own network. Exit codes: the program's; \
-128+N when signal N ended it; 127 when there is no such program, 126 when it cannot be started.";
+Programs that name the same network share it. The network exists as long as one of them runs; \
+nothing is left when the last one exits, unless `stackline net up` keeps it. Programs run as you, \
+with your files, the network's host names in /etc/hosts, and rights over their host's own network. \
+Exit codes: the program's; 128+N if signal N ended it; 127 if there is no such program; 126 if it \
+cannot be started.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetExec {
@@ -87,10 +88,10 @@ pub(crate) struct NetExec {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     expression: Option<String>,
-    /// The network, when several have that host
+    /// The network, if several have that host
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
-    /// Join the network of that name that is up, whatever the text says by now
+    /// Join the running network of that name, even if the specification has changed
     #[arg(long, conflicts_with = "seed")]
     pub(crate) join: bool,
     /// Seed of the network to use instead of the one in the specification
@@ -99,10 +100,10 @@ pub(crate) struct NetExec {
     /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
     #[arg(long, conflicts_with_all = ["network", "join", "seed", "expression"])]
     pub(crate) trace: bool,
-    /// It is one of the programs of a trace, and the trace itself reports on the network
+    /// The program is part of a trace, which itself reports on the network
     #[arg(long, hide = true)]
     pub(crate) of_trace: bool,
-    /// Where the moment of the program's end is written
+    /// Where to write the time at which the program exits
     #[arg(long, hide = true, value_name = "FILE", requires = "of_trace")]
     pub(crate) end_to: Option<PathBuf>,
     /// The program and its arguments
@@ -131,7 +132,7 @@ impl NetExec {
         let expression = self.expression.clone();
         let host = host
             .to_str()
-            .ok_or_else(|| Error::input("the host's name is not UTF-8"))?;
+            .ok_or_else(|| Error::input("the host name is not UTF-8"))?;
         Ok((
             SpecTextFlags {
                 spec,
@@ -156,11 +157,11 @@ Examples:
   stackline net set wan khons-edge --loss 2%
   stackline net down wan
 
-The network is a process of its own in the background. When that is killed, nothing of it is left.";
+The network is a separate process in the background. If that is killed, nothing is left behind.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetUp {
-    /// The specification that declares it (a file, or - for standard input), and which of several networks
+    /// The specification that declares the network (a file, or - for standard input), and the network's name if it declares several
     #[arg(value_name = "SPEC> <NETWORK", num_args = 0..=2)]
     words: Vec<PathBuf>,
     /// The specification itself
@@ -211,7 +212,7 @@ impl NetUp {
 
 #[derive(Args, Debug)]
 pub(crate) struct NetDown {
-    /// The network's name, or the specification that declares it; by default the only one that is up
+    /// The network's name, or the specification that declares it; by default the only network that is up
     pub(crate) network: Option<String>,
 }
 
@@ -228,8 +229,8 @@ Examples:
   stackline net set wan.stackline khons-edge --loss 'gilbert_elliott(1%, 25%)' \\
       --queue '32 KiB'
 
-The values are those of the language. The link changes in both directions; packets that wait already \
-leave when they would have left, and paths stay as they are.";
+Values are written as in a specification. The link changes in both directions; packets already \
+waiting leave when they would have left, and paths stay the same.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetSet {

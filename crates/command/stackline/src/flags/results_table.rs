@@ -27,7 +27,7 @@ pub(crate) enum TableNotesFlag {
 
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    /// A kept run: a directory, its name, the name it was given, or `last`
+    /// A kept run: its directory, directory name or given name, or `last`
     #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
     #[command(flatten)]
@@ -51,7 +51,7 @@ fn percentile(text: &str) -> Result<Percentile, String> {
         (_, Ok(100.0)) => Ok(Percentile::Max),
         (_, Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(Percentile::Percent(percent)),
         _ => {
-            Err("a percentile is a number above 0 and up to 100, such as 95, p99.9 or p99.99, or median, or max".into())
+            Err("expected a number above 0 and up to 100, such as 95, p99.9 or p99.99, or median, or max".into())
         }
     }
 }

@@ -13,10 +13,10 @@ pub(crate) struct SpecTextFlags {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     pub(crate) expression: Option<String>,
-    /// Stacks instead of the specification's, such as 'tcp(nodelay), unix'
+    /// Stacks to use instead of the specification's, such as 'tcp(nodelay), unix'
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
-    /// World to run in, not the specification's
+    /// World to run in, instead of the specification's
     #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
     pub(crate) world: Option<World>,
     /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
@@ -25,7 +25,7 @@ pub(crate) struct SpecTextFlags {
     /// Seed to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// Core to pin both ends to, or two: of initiators and of responders
+    /// Core to pin both ends to, or two: for initiators and for responders
     #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1, value_parser = core)]
     pub(crate) cpu: Vec<usize>,
     /// Print JSON on stdout
@@ -36,6 +36,6 @@ pub(crate) struct SpecTextFlags {
 /// The number of a core.
 fn core(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
-        format!("`{text}` is not the number of a core; two cores are written with a comma, as in `--cpu 0,1`")
+        format!("`{text}` is not a core number; separate two cores with a comma, as in `--cpu 0,1`")
     })
 }

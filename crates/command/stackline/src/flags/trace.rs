@@ -13,25 +13,25 @@ Examples:
   stackline trace --on wan.stackline web -- nginx -g 'daemon off;' client -- \\
       curl http://web/
   stackline trace here -- ./server here -- ./client         # two here
-  stackline trace --pid 4242 --for 10s                      # one that runs
+  stackline trace --pid 4242 --for 10s                      # a running one
   # a container; --unit nginx.service, --cgroup PATH
   stackline trace --container web --for 10s
   stackline lifelines last; stackline diagnose last; stackline open
 
-A host's name or `here` directly before `--` begins the next program. Programs are started in this \
-order; those before the last are given time to listen. It ends with the last program, or with \
-Ctrl-C; the others are then asked to end. docs/REAL.md says what is seen, what is not and what it \
-costs.";
+A host name or `here` directly before `--` begins the next program. Programs are started in this \
+order; all but the last are given time to start listening. The trace ends when the last program \
+exits, or with Ctrl-C; the others are then asked to exit. docs/REAL.md describes what is seen, \
+what is not, and what tracing costs.";
 
 #[derive(Args, Debug)]
 pub(crate) struct TraceFlags {
-    /// An emulated network, as a specification or by the name of one that is up; hosts are its hosts
+    /// An emulated network, given as a specification or by the name of one that is up; hosts are its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
-    /// Processes that already run, here or in containers, with their children
+    /// Running processes, here or in containers, with their children
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
-    /// A running container of Docker, Podman, containerd or a pod, by its name or the beginning of its id; may be repeated
+    /// A running container of Docker, Podman, containerd or a pod, by name or by the beginning of its id; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "on")]
     pub(crate) container: Vec<String>,
     /// A running systemd unit, such as nginx.service, of the system or of a user; may be repeated
@@ -43,26 +43,26 @@ pub(crate) struct TraceFlags {
     /// How long to trace running programs; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
-    /// How much of the disk the events of requests may take: when half of it is full, requests of one second in four are kept, later of
-    /// one in sixteen, and so on, and a note says how many were left out; packets of an emulated network have half of it
+    /// Disk space that request events may take: when half of it is full, requests of one second in four are kept, later of one in sixteen, and
+    /// so on, and a note reports how many were left out; packets of an emulated network may take half of it
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
     pub(crate) most_disk: u64,
     /// What to record besides packets
     #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]
     pub(crate) see: TraceScope,
-    /// Keep names of requests whole, up to 256 bytes each, instead of without values: targets of HTTP with users, queries and fragments,
-    /// statements of SQL with literals and passwords, keys of Redis, users of logins, texts that answer. Headers, bodies, rows, bound
-    /// values and texts of errors are never kept
+    /// Keep whole request names, up to 256 bytes each, instead of names without values: HTTP targets with users, queries and fragments, SQL
+    /// statements with literals and passwords, Redis keys, login users, response texts. Headers, bodies, rows, bound values and error texts
+    /// are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
-    /// Let programs write down the secrets of their TLS sessions (SSLKEYLOGFILE: OpenSSL's curl, GnuTLS, Python, Firefox), and read
-    /// the requests within; they are gone with the trace
+    /// Make programs write their TLS session secrets to a file (SSLKEYLOGFILE: curl with OpenSSL, GnuTLS, Python, Firefox), and read the requests
+    /// inside; the secrets are deleted when the trace ends
     #[arg(long)]
     pub(crate) decipher: bool,
-    /// Run the programs again with a link of the network changed, such as 'link client - edge 100 Mbit/s', and compare; once for each
+    /// Run the programs again with a link of the network changed, such as 'link client - edge 100 Mbit/s', and compare; may be repeated
     #[arg(long = "try", value_name = "LINK")]
     pub(crate) tries: Vec<String>,
-    /// The name of the run that is kept
+    /// Name of the kept run
     #[arg(long, value_name = "NAME", default_value = "trace")]
     pub(crate) name: String,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Units by their time from the first to the last point; those that never arrived have none.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Took {
-    /// Only units that arrived and took longer than this, as in 50ms
+    /// Only units that arrived and took longer than this, such as 50ms
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     slower_than: Option<Duration>,
     /// Only units that arrived and took less than this

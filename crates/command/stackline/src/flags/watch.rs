@@ -10,37 +10,38 @@ use std::time::Duration;
 pub(super) const AFTER: &str = "\
 Examples:
   stackline watch                                       # live, until Ctrl-C
-  # in NetLogger's text form
+  # in NetLogger's text format
   stackline watch --for 10s --tcp 5001 > events.log
   # a run for lifelines, report and query
   stackline watch --keep night --interval 1s
   STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
 
 Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE \
-has lines `community = ...`, `authentication = ...`, `privacy = ...`; the environment may have \
-STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION, STACKLINE_SNMP_PRIVACY instead.";
+has lines `community = ...`, `authentication = ...`, `privacy = ...`; alternatively, set the \
+environment variables STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION and \
+STACKLINE_SNMP_PRIVACY.";
 
 #[derive(Args, Debug)]
 pub(crate) struct WatchFlags {
     /// Sampling interval of the monitors: 10ms to 60s
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
     pub(crate) interval: Duration,
-    /// How long; by default until Ctrl-C
+    /// How long to watch; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Only TCP connections with one of these ports at either end
     #[arg(long, value_name = "PORT", num_args = 1..)]
     pub(crate) tcp: Vec<u16>,
-    /// Count the machine's system calls too (needs root; each call then takes a little longer)
+    /// Also count the machine's system calls (needs root; each call then takes a little longer)
     #[arg(long)]
     pub(crate) system_calls: bool,
     /// Only these interfaces
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) interface: Vec<String>,
-    /// A switch whose port counters are read, as HOST or HOST:PORT; once for each
+    /// A switch whose port counters to read, as HOST or HOST:PORT; may be repeated
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) snmp: Vec<String>,
-    /// The user of SNMP v3
+    /// SNMPv3 user name
     #[arg(long, value_name = "NAME", requires = "snmp")]
     pub(crate) snmp_user: Option<String>,
     /// How the user is authenticated
@@ -49,19 +50,19 @@ pub(crate) struct WatchFlags {
     /// How requests are encrypted
     #[arg(long, value_name = "CIPHER", value_parser = choice::<Privacy>(), requires = "snmp_auth")]
     pub(crate) snmp_privacy: Option<Privacy>,
-    /// File with the secrets of SNMP
+    /// File with the SNMP secrets
     #[arg(long, value_name = "FILE", requires = "snmp")]
     pub(crate) snmp_secrets: Option<PathBuf>,
-    /// Host name of the events instead of the machine's name
+    /// Host name to put in events, instead of the machine's name
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
-    /// Print events in the text form; in a pipe this is the default
+    /// Print events in the text format (default in a pipe)
     #[arg(long, conflicts_with_all = ["json", "keep"])]
     pub(crate) text: bool,
     /// Print events as JSON, one per line
     #[arg(long, conflicts_with = "keep")]
     pub(crate) json: bool,
-    /// Keep events as a run of this name, and print none
+    /// Keep events as a run of this name, and do not print them
     #[arg(long, value_name = "NAME")]
     pub(crate) keep: Option<String>,
     #[command(flatten)]

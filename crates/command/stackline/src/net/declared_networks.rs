@@ -26,14 +26,14 @@ pub(super) fn describe_missing(
 ) -> Error {
     if networks.is_empty() {
         let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 10 ms; }`";
-        return Error::input(format!("{} declares no network", source.name)).hint(hint);
+        return Error::input(format!("{} does not declare a network", source.name)).hint(hint);
     }
     let names: Vec<&str> = networks
         .iter()
         .map(|network| network.name.as_str())
         .collect();
     let message = format!(
-        "{} declares no network named {}",
+        "{} does not declare a network named {}",
         source.name,
         name.unwrap_or_default()
     );

@@ -71,10 +71,10 @@ fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
         _ => return Ok(network),
     };
     let message = format!(
-        "{extra} has no effect: the network {} is up already",
+        "{extra} has no effect: the network {} is already up",
         network.name
     );
-    let hint = format!("leave {extra} out, or name the specification instead of the network");
+    let hint = format!("omit {extra}, or name the specification instead of the network");
     Err(Error::input(message).hint(hint))
 }
 

@@ -94,7 +94,7 @@ fn holding<'n>(
                 .map(|network| format!("--network {}", quoted(&network.name)))
                 .collect();
             let message = format!("{} networks have a host {host}", holding.len());
-            Err(Error::input(message).hint(format!("say which: {}", names.join(" or "))))
+            Err(Error::input(message).hint(format!("choose one with {}", names.join(" or "))))
         }
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn unknown(host: &str, networks: &[&Network]) -> Error {
     };
     let near = stackline_spec::nearest(host, names.iter().copied());
     let hint = near.map_or_else(
-        || format!("hosts are {}", names.join(", ")),
+        || format!("the hosts are {}", names.join(", ")),
         |near| format!("did you mean `{near}`?"),
     );
     Error::input(format!("{whose} no host {host}")).hint(hint)

@@ -21,11 +21,11 @@ pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
         Some(found) if several == 1 => Ok(found),
         Some((_, description)) => {
             let message = format!(
-                "{several} networks named {} are up, made of different texts",
+                "{several} networks named {} are up, built from different specifications",
                 description.network.name
             );
             Err(Error::input(message)
-                .hint("end one of them: `stackline net list` shows which have programs"))
+                .hint("take one of them down; `stackline net list` shows which have programs"))
         }
         None => Err(Error::input(format!("no network named {word} is up"))
             .hint("`stackline net up SPEC` makes one")),
@@ -105,8 +105,8 @@ pub(super) fn is_second(network: &Network, options: &EmulatorOptions) -> Result<
     }
     let name = quoted(&network.name);
     Ok(Some(format!(
-        "note: a network named {} is up already, made of another text, so this is a second one; `net exec {name} HOST` \
-         joins the first, `stackline net down {name}` or the end of its programs ends it",
+        "note: a network named {} is already up, built from another specification, so this is a second one; \
+         `net exec {name} HOST` joins the first, which `stackline net down {name}` or the exit of its programs takes down",
         network.name
     )))
 }

@@ -22,7 +22,7 @@ pub(super) fn set(flags: &NetSet) -> Result {
     let new = link_with(&values, network, &network.links[link]).map_err(mistake_shown)?;
     emulation.change(link, new)?;
     output::print(&format!(
-        "link {} of network {} is changed\n",
+        "link {} of network {} was changed\n",
         link_name(&network.links[link]),
         network.name
     ))?;

@@ -31,9 +31,10 @@ pub(super) fn up(flags: &NetUp) -> Result {
                 .map(|network| quoted(&network.name))
                 .collect();
             let message = format!("{} declares {} networks", source.name, several.len());
-            return Err(
-                Error::input(message).hint(format!("say which behind it: {}", names.join(", ")))
-            );
+            return Err(Error::input(message).hint(format!(
+                "name one after the specification: {}",
+                names.join(", ")
+            )));
         }
     };
     stackline_emu::CAPABILITIES
@@ -41,11 +42,11 @@ pub(super) fn up(flags: &NetUp) -> Result {
         .map_err(emulated_only)?;
     if is_second(network, &flags.options())?.is_some() {
         let message = format!(
-            "another network named {} is up, made of another text",
+            "a different network named {} is already up, built from another specification",
             network.name
         );
         let hint = format!(
-            "`stackline net down {}` ends that one",
+            "take that one down with `stackline net down {}`",
             quoted(&network.name)
         );
         return Err(Error::input(message).hint(hint));
@@ -66,7 +67,7 @@ pub(super) fn up(flags: &NetUp) -> Result {
         .collect();
     let name = quoted(&network.name);
     output::print(&format!(
-        "network {} is up: {}\nend it with `stackline net down {name}`\n",
+        "network {} is up: {}\ntake it down with `stackline net down {name}`\n",
         network.name,
         shortened(&hosts)
     ))?;
@@ -90,7 +91,7 @@ pub(super) fn down(flags: &NetDown) -> Result {
             .map(|(_, description)| quoted(&description.network.name))
             .collect();
         let message = format!("{} networks are up", kept.len());
-        return Err(Error::input(message).hint(format!("say which: {}", names.join(", "))));
+        return Err(Error::input(message).hint(format!("choose one: {}", names.join(", "))));
     }
     if kept.is_empty() {
         let message = match &flags.network {
@@ -98,7 +99,7 @@ pub(super) fn down(flags: &NetDown) -> Result {
             None => "no network is kept by `net up`".to_string(),
         };
         return Err(Error::input(message)
-            .hint("`stackline net list` shows all; others end with their last program"));
+            .hint("`stackline net list` shows all; the others are taken down when their last program exits"));
     }
     for (mut emulation, description) in kept {
         emulation.keep(false)?;
@@ -108,10 +109,10 @@ pub(super) fn down(flags: &NetDown) -> Result {
         match description.leases {
             0 => output::print(&format!("network {name} is down\n"))?,
             1 => output::print(&format!(
-                "network {name} ends with the program that runs on it\n"
+                "network {name} is taken down when the program running on it exits\n"
             ))?,
             many => output::print(&format!(
-                "network {name} ends with the last of {many} programs on it\n"
+                "network {name} is taken down when the last of its {many} programs exits\n"
             ))?,
         }
     }
@@ -140,7 +141,7 @@ pub(super) fn list(flags: &NetList) -> Result {
         let kept = if up.kept {
             "kept by `net up`"
         } else {
-            "ends with its last program"
+            "taken down when its last program exits"
         };
         let network = &up.network;
         let (hosts, links) = (network.hosts.len(), network.links.len());

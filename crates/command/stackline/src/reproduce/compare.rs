@@ -16,9 +16,7 @@ pub(super) fn compare(
     done: &dyn Fn(usize, usize),
 ) -> Result<Sheet> {
     let failed = |error: std::io::Error| {
-        Error::environment(format!(
-            "a file for a specification cannot be made: {error}"
-        ))
+        Error::environment(format!("cannot create a file for a specification: {error}"))
     };
     let directory = scratch::create_directory("reproduce").map_err(failed)?;
     let sessions = (comparison.sessions)();

@@ -25,8 +25,8 @@ pub(super) fn access(flags: &flags::WatchFlags) -> Result<SnmpAccess> {
 /// Reads a file of secrets: a regular one or a pipe, of bounded size.
 fn read(path: &Path) -> Result<String> {
     stackline_guard::files::read_text(path, LONGEST).map_err(|cause| {
-        Error::input(format!("{} cannot be read: {cause}", path.display()))
-            .hint("name a file of lines `name = value`")
+        Error::input(format!("cannot read {}: {cause}", path.display()))
+            .hint("name a file with lines `name = value`")
     })
 }
 
@@ -51,8 +51,8 @@ fn access_with(
     let password = |which| match secret(which)? {
         short if short.0.len() < SHORTEST_PASSWORD => {
             let message =
-                format!("a password of SNMP v3 has at least {SHORTEST_PASSWORD} characters");
-            Err(Error::input(message).hint("write the one that the switch has"))
+                format!("an SNMPv3 password must have at least {SHORTEST_PASSWORD} characters");
+            Err(Error::input(message).hint("use the password set on the switch"))
         }
         long => Ok(long),
     };

@@ -263,8 +263,8 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
     started.process().signal(Signal::SIGINT);
     started
         .finish()
-        .fails(130, &["stopped before it was done"])
-        .hints("resumes");
+        .fails(130, &["interrupted before it was complete"])
+        .hints("resume");
     site.blocks(&["get", "data"]).fails(1, &["cannot be read"]);
     // The same source goes on, another one of the same size does not.
     let mut other = data.clone();
@@ -279,7 +279,9 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
         .hints("blocks delete");
     let done = site.blocks(&["load", "data", "data", "--block", "4k"]);
     assert!(
-        done.succeeds().out.contains(" of 2048 blocks were there)"),
+        done.succeeds()
+            .out
+            .contains(" of 2048 blocks already existed)"),
         "{}",
         done.out
     );
@@ -301,7 +303,7 @@ fn what_cannot_be_loaded() {
             "a source is",
         ),
         (&["load", "a", "empty"], "empty", "at least one byte"),
-        (&["load", "a/b", "data"], "the set a/b is not possible", ""),
+        (&["load", "a/b", "data"], "cannot create the set a/b", ""),
         (
             &["load", "a", "terrain:5"],
             "is not a terrain",
@@ -483,7 +485,7 @@ fn a_master_without_a_key_serves_and_ends_when_it_is_told() {
     assert!(
         finished
             .err
-            .contains("note: without a key nothing can be written"),
+            .contains("note: without a key, nothing can be written"),
         "{}",
         finished.err
     );
@@ -599,7 +601,7 @@ fn ctrl_c_is_heard_while_a_master_says_nothing() {
         String::from_utf8_lossy(&ended.stderr)
     );
     // Its own patience of 5 s would be another end.
-    assert!(String::from_utf8_lossy(&ended.stderr).contains("stopped before it was done"));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("interrupted before it was complete"));
 }
 
 #[test]

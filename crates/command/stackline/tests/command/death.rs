@@ -252,7 +252,7 @@ fn an_interruption_does_not_wait_for_findings() {
     let output = started.finish();
     assert_eq!(output.status.code(), Some(130), "{}", output.err);
     assert!(
-        output.out.contains("interrupted: nothing was diagnosed"),
+        output.out.contains("interrupted before the diagnosis"),
         "{}",
         output.out
     );
@@ -424,7 +424,7 @@ fn every_command_says_that_an_import_was_killed() {
         output
             .fails(
                 3,
-                &["is incomplete: it was ended before its events were kept"],
+                &["is incomplete: it was stopped before its events were kept"],
             )
             .hints("again");
     }

@@ -181,7 +181,7 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     let with_token = format!("{from}?{token}");
     let refused = place.stackline(&["display", "view", &with_token, "--listen", "127.0.0.1:0"]);
     refused
-        .fails(2, &["may not be an argument"])
+        .fails(2, &["do not pass the page secret"])
         .hints("the address that the browser opens");
     let mut child = place
         .command(&["display", "view", from, "--listen", "127.0.0.1:0"])
@@ -517,11 +517,11 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
         ),
         (
             ["vserver", "--polls", "0", "--", "sh"],
-            "it is longer than 0, as in 50ms; without --polls",
+            "a time longer than 0, such as 50ms; without --polls",
         ),
         (
             ["vserver", "--polls", "0ms", "--", "sh"],
-            "it is longer than 0, as in 50ms; without --polls",
+            "a time longer than 0, such as 50ms; without --polls",
         ),
     ] {
         let none = place.stackline(&[&["display"], &words[..]].concat());
@@ -1091,7 +1091,7 @@ fn a_display_by_messages_is_drawn_on_too() {
     );
     place
         .stackline(&["display", "agent", "--to", &by_messages])
-        .fails(2, &["nobody stands between"]);
+        .fails(2, &["cannot relay V messages"]);
 }
 
 /// A program that is served by its pipes, and where.

@@ -162,7 +162,7 @@ fn a_host_that_is_not_there() {
     let ended = net.run("zzz", &["true"]);
     assert_eq!(ended.status.code(), Some(2));
     assert!(
-        said(&ended).ends_with("hint: hosts are khons, udjat"),
+        said(&ended).ends_with("hint: the hosts are khons, udjat"),
         "{}",
         said(&ended)
     );
@@ -185,7 +185,7 @@ fn one_of_several_networks() {
     );
     let both = net.run("khons", &["true"]);
     assert_eq!(both.status.code(), Some(2));
-    let hint = format!("specify one: --network {} or --network second", net.name);
+    let hint = format!("choose one with --network {} or --network second", net.name);
     assert!(said(&both).contains(&hint), "{}", said(&both));
     let arguments = [
         "net",

@@ -113,8 +113,8 @@ fn what_has_no_room_in_a_tape_is_counted_by_reason() {
     let run = place.kept().0;
     let run = run.to_str().unwrap();
     let said = [
-        "left out: 1 events without their further fields: they have more than 16\n",
-        "left out: 1 texts that were cut: they are longer than 4096 bytes\n",
+        "left out: 1 events without the rest of their fields: they have more than 16\n",
+        "left out: 1 ends of texts that were truncated: the texts are longer than 4096 bytes\n",
     ];
     let done = place.stackline(&["export", run, "--tape", "a.tape"]);
     assert!(
@@ -344,7 +344,7 @@ fn results_that_cannot_be_kept_are_shown() {
     for words in [
         "rr 32*50",
         "bulk_put 1000*50",
-        "INCOMPLETE: not all of the runs above could be kept",
+        "INCOMPLETE: some of the runs above could not be kept",
     ] {
         assert!(output.out.contains(words), "{}", output.out);
     }
@@ -472,7 +472,7 @@ fn a_clock_that_may_be_wrong_is_a_doubt_and_the_hint_corrects_it() {
         .fails(2, &["that host has no events"]);
     let wrong = place.stackline(&["import", "client.log", "--clock", "client=soon"]);
     assert!(
-        wrong.status.code() == Some(2) && wrong.err.contains("as in server=+1s"),
+        wrong.status.code() == Some(2) && wrong.err.contains("such as server=+1s"),
         "{}",
         wrong.err
     );

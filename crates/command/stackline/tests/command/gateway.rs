@@ -46,7 +46,7 @@ fn it_serves_until_it_is_ended() {
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     errors.read_line(&mut said).unwrap();
     assert!(
-        said.contains("127.0.0.1:1") && said.contains("answers are 503"),
+        said.contains("127.0.0.1:1") && said.contains("answered with 503"),
         "{said}"
     );
     let process = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());

@@ -163,10 +163,10 @@ fn files_that_are_named_are_regular_and_bounded() {
     for (name, words) in [
         (
             "/dev/zero",
-            "it is a device, where a regular file is expected",
+            "it is a device, but a regular file is expected",
         ),
-        ("pipe", "it is a pipe, where a regular file is expected"),
-        (".", "it is a directory, where a regular file is expected"),
+        ("pipe", "it is a pipe, but a regular file is expected"),
+        (".", "it is a directory, but a regular file is expected"),
         ("large", "it is longer than 16 MiB"),
         ("absent", "No such file"),
     ] {

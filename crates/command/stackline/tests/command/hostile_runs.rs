@@ -39,7 +39,7 @@ fn a_status_names_no_file_outside_the_run() {
         changed["sums"][name] = 1.into();
         fs::write(&status, changed.to_string()).unwrap();
         let shown = place.stackline(&["show", "last"]);
-        shown.fails(3, &["status.json", "not one of a run's"]);
+        shown.fails(3, &["status.json", "not belong to a run"]);
         assert!(
             !shown.err.contains("outside") && !shown.err.contains("kmsg"),
             "{}",
@@ -99,7 +99,7 @@ fn readers_write_nothing_elsewhere_and_wait_for_no_pipe() {
         assert!(
             shown
                 .err
-                .contains("it is a pipe, where a regular file is expected"),
+                .contains("it is a pipe, but a regular file is expected"),
             "{name}: {}",
             shown.err
         );

@@ -240,7 +240,7 @@ fn flags_that_make_no_sense() {
         (
             &["--check-determinism"],
             "makes every run twice",
-            "leave one out",
+            "omit one of them",
         ),
     ] {
         place

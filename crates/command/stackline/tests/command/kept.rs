@@ -131,13 +131,13 @@ fn programs_outlive_its_end_and_nothing_outlives_the_emulator() {
     assert!(
         down.succeeds()
             .out
-            .contains("ends with the program that runs on it"),
+            .contains("is taken down when the program running on it exits"),
         "{}",
         down.out
     );
     assert!(
         net.listed()
-            .is_some_and(|line| line.contains("ends with its last program"))
+            .is_some_and(|line| line.contains("taken down when its last program exits"))
     );
     program.kill().unwrap();
     program.wait().unwrap();
@@ -180,7 +180,7 @@ fn another_text_of_that_name_is_a_second_network() {
     let joined = here(&["--join"]);
     assert_eq!(joined.stdout, first.stdout, "{}", said(&joined));
     net.stackline(&["net", "up", "net.stackline"])
-        .fails(2, &["another network named"])
+        .fails(2, &["a different network named"])
         .hints("net down");
     net.stackline(&["net", "down", &net.name]).succeeds();
     let lost = here(&["--join"]);
@@ -218,11 +218,11 @@ fn a_network_that_is_up_goes_by_its_name() {
     );
 
     on(&net.name, &["--seed", "7"])
-        .fails(2, &["--seed has no effect", "is up already"])
-        .hints("leave --seed out");
+        .fails(2, &["--seed has no effect", "is already up"])
+        .hints("omit --seed");
     on(&net.name, &["--network", "x"])
         .fails(2, &["--network has no effect"])
-        .hints("leave --network out");
+        .hints("omit --network");
     on(&format!("{}x", net.name), &[])
         .fails(2, &["neither a file nor the name"])
         .hints(&net.name);

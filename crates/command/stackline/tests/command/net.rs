@@ -36,7 +36,7 @@ fn one_of_several_networks() {
         .hints("near, wan");
     place
         .stackline(&["net", "show", "-e", "1 rr 32*10"])
-        .fails(2, &["declares no network"])
+        .fails(2, &["does not declare a network"])
         .hints("network wan");
     place
         .stackline(&[

@@ -174,7 +174,7 @@ fn logs_of_quic_say_what_was_lost_and_what_held_the_sender_back() {
     );
     let lines = place.stackline(&["lifelines", &run]).succeeds().out.clone();
     assert!(
-        lines.contains("`stackline diagnose` says what of them was lost"),
+        lines.contains("`stackline diagnose` reports which were lost"),
         "{lines}"
     );
     place

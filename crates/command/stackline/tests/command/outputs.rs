@@ -96,7 +96,7 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
             place
                 .finish(&mut onto(place, option, &file))
                 .fails(3, &["Permission denied"])
-                .hints("where you may write");
+                .hints("choose a writable directory");
             assert_eq!(fs::read(&file).unwrap(), b"precious");
         }
         fs::remove_file(&file).unwrap();
@@ -117,7 +117,7 @@ fn what_cannot_be_a_file_is_refused_and_stays() {
             let output = place.finish(&mut onto(place, option, &file));
             output
                 .fails(3, &[file.to_str().unwrap()])
-                .hints("where you may write");
+                .hints("choose a writable directory");
         }
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
     });
@@ -241,13 +241,13 @@ fn files_of_a_directory_lead_where_they_lead() {
         place
             .stackline(&words)
             .fails(3, &[first.to_str().unwrap()])
-            .hints("where you may write");
+            .hints("choose a writable directory");
         fs::remove_dir_all(&directory).unwrap();
         place.write("directory", "a file");
         place
             .stackline(&words)
             .fails(3, &["directory: File exists"])
-            .hints("may write");
+            .hints("writable");
         fs::remove_file(&directory).unwrap();
     }
 }

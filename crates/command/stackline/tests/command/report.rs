@@ -214,7 +214,7 @@ fn open_makes_the_newest_runs_page_and_hands_it_to_the_desktop() {
     let output = place.finish(place.command(&["open"]).env("PATH", place.path("nowhere")));
     output.succeeds();
     assert!(
-        output.out.contains("report.html") && output.err.contains("no browser could be opened"),
+        output.out.contains("report.html") && output.err.contains("cannot open a browser"),
         "{}",
         output.err
     );

@@ -234,7 +234,7 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
         "--seeds",
         "1..4",
     ]);
-    until.fails(2, &["`until` and --seeds both decide"]);
+    until.fails(2, &["`until` and --seeds both set"]);
     let seeds = place.stackline(&[
         "run",
         "-e",
@@ -245,7 +245,7 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
         "9..4",
     ]);
     assert_eq!(seeds.status.code(), Some(2), "{}", seeds.err);
-    assert!(seeds.err.contains("as in 1..100"), "{}", seeds.err);
+    assert!(seeds.err.contains("such as 1..100"), "{}", seeds.err);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn lines_of_text_and_of_json() {
             .all(|line| line.parse::<stackline_events::TextEvent>().is_ok())
     );
     assert!(
-        output.err.contains(" of CPU, ") && output.err.contains("every 20.0 ms"),
+        output.err.contains(" of CPU time, ") && output.err.contains("every 20.0 ms"),
         "{}",
         output.err
     );

@@ -27,22 +27,22 @@ const fn row(keyword: &'static str, help: &'static str, fate: Option<DataFate>) 
 pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     row(
         "TV_REQ_TILE",
-        "at the client: it asks for a block; `unit` counts the blocks that it asks for",
+        "at the client: it requests a block; `unit` counts the blocks that it requests",
         None,
     ),
     row(
         "DPSS_MASTER_IN",
-        "at the master: the list with the block is there",
+        "at the master: the list with the block has arrived",
         None,
     ),
     row(
         "DPSS_MASTER_OUT",
-        "at the master: the block's place is found, and its server is asked",
+        "at the master: the block has been located, and its server is asked for it",
         None,
     ),
     row(
         SOURCE_KEYWORD,
-        "at the server: the request is there; `source` is `memory` or `disk`, where the block came",
+        "at the server: the request has arrived; `source` is `memory` or `disk` if the block was sent",
         None,
     ),
     row(
@@ -62,22 +62,22 @@ pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     ),
     row(
         "DPSS_END_WRITE",
-        "at the server: the transport has taken it; known when a later block of its server comes",
+        "at the server: the transport has taken the block; known once a later block of its server arrives",
         None,
     ),
     row(
         "TV_RECV_TILE",
-        "at the client: it has all of the block",
+        "at the client: all of the block has arrived",
         None,
     ),
     row(
         "DPSS_FLUSH",
-        "at the server: the block is discarded for a newer list",
+        "at the server: the block is discarded in favour of a newer list",
         Some(DataFate::Flushed),
     ),
     row(
         "TV_GIVEN_UP",
-        "at the client: it asks for other blocks of the set, and nothing of this one came",
+        "at the client: it requests other blocks of the set, and no part of this one has arrived",
         Some(DataFate::GivenUp),
     ),
 ];

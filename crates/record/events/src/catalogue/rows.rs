@@ -95,13 +95,13 @@ macro_rules! catalogue {
 
 catalogue! {
     AppConnect = "APP_CONNECT", Application: { unit, stream, offset, bytes }
-        "a connection is asked for";
+        "a connection is requested";
 
     AppConnected = "APP_CONNECTED", Application: { unit, stream, offset, bytes, local, remote }
-        "it is there; `stream` is the one from local to remote, `offset` where its data units begin";
+        "the connection is established; `stream` is the one from local to remote, `offset` is where its data units begin";
 
     AppAccepted = "APP_ACCEPTED", Application: { unit, stream, offset, bytes, local, remote }
-        "the responder has it; `stream` and `offset` as above";
+        "the responder has accepted the connection; `stream` and `offset` as above";
 
     AppStart = "APP_START", Application: { unit, stream }
         "the clock of this endpoint starts";
@@ -110,7 +110,7 @@ catalogue! {
         "a request is handed over";
 
     AppTurn = "APP_TURN", Application: { unit, stream, offset, bytes }
-        "a request that takes several round trips goes on with the second";
+        "a request that takes several round trips starts the second one";
 
     AppSend = "APP_SEND", Application: { unit, stream, offset, bytes }
         "a data unit is handed over";
@@ -119,7 +119,7 @@ catalogue! {
         "the operation that hands it over returns";
 
     AppIndication = "APP_INDICATION", Application: { unit, stream, offset, bytes }
-        "a request is there whole";
+        "a request has arrived completely";
 
     AppReply = "APP_REPLY", Application: { unit, stream, offset, bytes }
         "a response is handed over";
@@ -131,28 +131,28 @@ catalogue! {
         "the application waits for a data unit";
 
     AppReceived = "APP_RECEIVED", Application: { unit, stream, offset, bytes }
-        "a data unit is there whole";
+        "a data unit has arrived completely";
 
     AppEnded = "APP_ENDED", Application: { unit, stream, offset, bytes }
-        "the stream ends instead: the unit that was awaited is none";
+        "the stream ends instead: the awaited unit does not come";
 
     AppResponse = "APP_RESPONSE", Application: { unit, stream, offset, bytes }
-        "a response is there whole";
+        "a response has arrived completely";
 
     AppLost = "APP_LOST", Application fate GivenUp: { unit, stream, offset, bytes }
-        "a call without an answer is given up";
+        "a call is given up without an answer";
 
     AppStop = "APP_STOP", Application: { unit, stream }
         "the clock of this endpoint stops";
 
     AppDisconnect = "APP_DISCONNECT", Application: { unit, stream, offset, bytes }
-        "a connection is given up";
+        "the closing of a connection is requested";
 
     AppDisconnected = "APP_DISCONNECTED", Application: { unit, stream, offset, bytes }
-        "it is gone";
+        "the connection is closed";
 
     AppTraceparent = "APP_TRACEPARENT", Application: { unit, stream, offset, bytes, traceparent }
-        "the request is also known by this W3C trace context";
+        "the request also has this W3C trace context";
 
     ProgramLog = "LOG", Application: { unit, stream, offset, bytes, level, logger, message }
         "the program logged something";
@@ -161,27 +161,27 @@ catalogue! {
         "a sending system call begins";
 
     SockSent = "SOCK_SENT", Socket: { unit, stream, offset, bytes }
-        "it returns; `bytes` is what it took";
+        "the call returns; `bytes` is how many it accepted";
 
     SockReceive = "SOCK_RECEIVE", Socket: { unit, stream, offset, bytes }
         "a receiving system call begins";
 
     SockReceived = "SOCK_RECEIVED", Socket: { unit, stream, offset, bytes }
-        "it returns; `bytes` is what it gave";
+        "the call returns; `bytes` is how many it delivered";
 
     TcpSegment = "TCP_SEGMENT", Protocol: { unit, stream, offset, bytes }
-        "the machine sends new data";
+        "new data is sent";
 
     TcpRetransmit = "TCP_RETRANSMIT", Protocol fate SentAgain: {
         unit, stream, offset, bytes, cause, segments, local, remote,
     }
-        "data is sent again";
+        "data is retransmitted";
 
     TcpConnection = "TCP_CONNECTION", Protocol: {
         stream, initiator, responder, duration_ns, handshake_ns, ack_there_ns, ack_back_ns, bytes_there, bytes_back,
         again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end,
     }
-        "a connection of a capture, at its first packet: round trips, bytes, segments sent again (also those that fill a hole late), time without window, its longest quiet period, what ended it";
+        "a connection in a capture, at its first packet: round trips, bytes, retransmitted segments (including those that fill a hole late), time without window, longest quiet period, how it ended";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's view of loss changes: open, disorder, cwr, recovery, loss";
@@ -193,45 +193,45 @@ catalogue! {
         "a receive queue is full";
 
     TcpReset = "TCP_RESET", Protocol: { unit, stream, offset, bytes, reason, local, remote }
-        "a connection is reset; `reason` is received where the peer did it";
+        "a connection is reset; `reason` is `received` if the peer reset it";
 
     TcpInfo = "TCP_INFO", Protocol: {
         interval_ns, stream, local, remote, cwnd_bytes, in_flight_bytes, rtt_ns, retransmits, busy_ns,
         rwnd_limited_ns, sndbuf_limited_ns, unsent_bytes, receive_queue_bytes, send_window_bytes, mss_bytes,
         acked_bytes,
     }
-        "a connection as the kernel reports it at the end of an interval; retransmits, busy, limited and acknowledged are of it";
+        "a connection as reported by the kernel at the end of an interval; retransmits, busy, limited and acknowledged values cover that interval";
 
     BlastSend = "BLAST_SEND", Protocol: { unit, stream, offset, bytes, cause }
-        "the machine sends a packet; `cause` is new or the retransmission's";
+        "a packet is sent; `cause` is new or the cause of the retransmission";
 
     BlastRetransmit = "BLAST_RETRANSMIT", Protocol fate SentAgain: { unit, stream, offset, bytes, cause }
-        "data is sent again";
+        "data is retransmitted";
 
     BlastNak = "BLAST_NAK", Protocol: { unit, stream, offset, bytes, cause }
-        "the receiver says what is missing";
+        "the receiver reports what is missing";
 
     BlastAck = "BLAST_ACK", Protocol: { unit, stream, offset, bytes, cause }
-        "the receiver says that it has everything";
+        "the receiver reports that it has everything";
 
     BlastTimer = "BLAST_TIMER", Protocol: { unit, stream, offset, bytes, cause }
-        "a timer runs out";
+        "a timer expires";
 
     BlastInfo = "BLAST_INFO", Protocol: {
         interval_ns, stream, local, remote, cwnd_bytes, in_flight_bytes, rtt_ns, retransmits, busy_ns,
         rwnd_limited_ns, sndbuf_limited_ns, unsent_bytes, receive_queue_bytes, send_window_bytes, mss_bytes,
         acked_bytes,
     }
-        "a connection of stop-and-wait, the sliding window or blasts, as `TCP_INFO` reports one of TCP; what the receiver grants is its window";
+        "a stop-and-wait, sliding-window or blast connection, reported as in `TCP_INFO`; its window is what the receiver grants";
 
     IkpSend = "IKP_SEND", Protocol: { unit, stream, offset, bytes, cause }
-        "a message leaves; `cause` is call or reply";
+        "a message is sent; `cause` is call or reply";
 
     IkpRetransmit = "IKP_RETRANSMIT", Protocol fate SentAgain: { unit, stream, offset, bytes, cause }
-        "a message leaves again";
+        "a message is retransmitted";
 
     IkpPending = "IKP_PENDING", Protocol: { unit, stream, offset, bytes, cause }
-        "the server says that the reply has not been made yet";
+        "the server reports that the reply is not ready yet";
 
     QuicSent = "QUIC_SENT", Protocol: { unit, stream, offset, bytes, packet, kind }
         "a QUIC packet is sent";
@@ -247,100 +247,100 @@ catalogue! {
         rwnd_limited_ns, sndbuf_limited_ns, unsent_bytes, receive_queue_bytes, send_window_bytes, mss_bytes,
         acked_bytes,
     }
-        "a QUIC connection, as `TCP_INFO` reports one of TCP; bytes are of whole packets, of which those found lost are retransmits";
+        "a QUIC connection, reported as in `TCP_INFO`; bytes count whole packets, and retransmits are those declared lost";
 
     QuicConnection = "QUIC_CONNECTION", Protocol: {
         stream, initiator, responder, protocol, duration_ns, handshake_ns, round_trip_ns, datagrams_there, datagrams_back,
         bytes_there, bytes_back, again, retries, migrations, quiet_ns, end,
     }
-        "a connection of QUIC in packets, at its first: protocol (ALPN), handshake and its packets sent again, shortest round trip by the spin bit, changes of address, longest quiet period, how it ended";
+        "a QUIC connection in a capture, at its first packet: protocol (ALPN), handshake and its retransmitted packets, shortest round trip by the spin bit, address changes, longest quiet period, how it ended";
 
     NetEnqueue = "NET_ENQUEUE", Network: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length, queued,
     }
-        "a packet comes to a queue; `queued` is what is in it with this";
+        "a packet arrives at a queue; `queued` is the queue's occupancy, including this packet";
 
     NetDequeue = "NET_DEQUEUE", Network: { unit, stream, offset, bytes, place, way, flow, number, segments, length }
-        "it has left through the link";
+        "a packet has left through the link";
 
     NetMark = "NET_MARK", Network: { unit, stream, offset, bytes, place, way, flow, number, segments, length }
-        "it is marked (ECN)";
+        "a packet is marked (ECN)";
 
     NetDuplicate = "NET_DUPLICATE", Network: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length,
     }
-        "a link doubles it";
+        "a link duplicates a packet";
 
     NetAgain = "NET_AGAIN", Network fate SentAgain: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length,
     }
-        "bytes of a stream that a host has sent before enter the network again";
+        "bytes of a stream that a host has already sent enter the network again";
 
     NetDrop = "NET_DROP", Network fate Dropped: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length, reason,
     }
-        "it is dropped or lost, and why";
+        "a packet is dropped or lost, and why";
 
     NetSeen = "NET_SEEN", Network: { unit, stream, offset, bytes, place, way, flow, number, segments, length }
-        "a capture sees it";
+        "a capture sees a packet";
 
     NetDeliver = "NET_DELIVER", Network: { unit, stream, offset, bytes, place, way, flow, number, segments, length }
-        "its host has it";
+        "a packet has reached its host";
 
     DisplayCall = "DISPLAY_CALL", Display: { unit }
-        "at the client's host: a request to a display is made; `unit` is the number of its client there, and its own";
+        "at the client's host: a request to a display is made; `unit` combines the client's number there and the request's own";
 
     DisplaySend = "DISPLAY_SEND", Display: { unit }
-        "at the client's host: it is handed over, to the transport, or into the pipe or pseudo-terminal of its host's agent";
+        "at the client's host: the request is handed over to the transport, or to the pipe or pseudo-terminal of its host's agent";
 
     DisplayArrive = "DISPLAY_ARRIVE", Display: { unit }
-        "in virtual time, at the internet server's or the display's host: the transport has brought all of it";
+        "in virtual time, at the internet server's or the display's host: the transport has delivered all of it";
 
     DisplayInternet = "DISPLAY_INTERNET", Display: { unit }
         "in virtual time, at the internet server's host: the server has taken it";
 
     DisplayAgent = "DISPLAY_AGENT", Display: { unit }
-        "in virtual time, at the client's or the display's host: the agent there has taken it; at the client's it hands it to the transport then";
+        "in virtual time, at the client's or the display's host: the agent there has taken it; the client's agent hands it to the transport at that moment";
 
     DisplayParse = "DISPLAY_PARSE", Display work: { unit }
-        "at the display's host: the display turns to it";
+        "at the display's host: the display starts to process it";
 
     DisplayStore = "DISPLAY_STORE", Display work: { unit }
-        "at the display's host: what it says is kept, or set aside for the end of its batch";
+        "at the display's host: its content is stored, or set aside until the end of its batch";
 
     DisplayRender = "DISPLAY_RENDER", Display work: { unit }
-        "at the display's host: what it changes is drawn; what is not drawn by itself is with what is drawn or answered next";
+        "at the display's host: its change is drawn; a change not drawn on its own is drawn with the next one that is drawn or answered";
 
     DisplayDone = "DISPLAY_DONE", Display: { unit }
-        "at the client's host: all that the client had sent is answered, and this with it";
+        "at the client's host: everything that the client had sent is answered, including this request";
 
     CpuUse = "CPU_USE", Monitor: {
         interval_ns, core, user_ppm, system_ppm, softirq_ppm, irq_ppm, steal_ppm, idle_ppm, iowait_ppm,
     }
-        "a core's time, in parts of a million";
+        "a core's time, in parts per million";
 
     Vmstat = "VMSTAT", Monitor: {
         interval_ns, interrupts, switches, forks, faults, major_faults, pages_in, pages_out, swapped_in, swapped_out,
     }
-        "what the kernel counted";
+        "counters of the kernel";
 
     VmstatSysCalls = "VMSTAT_SYS_CALLS", Monitor: { interval_ns, calls }
-        "system calls of the machine";
+        "number of system calls on the machine";
 
     MemoryUse = "MEMORY", Monitor: { interval_ns, available_bytes, free_bytes, dirty_bytes }
         "memory";
 
     PressureStall = "PRESSURE", Monitor: { interval_ns, resource, some_ppm, full_ppm }
-        "time that tasks waited for cpu, memory or io";
+        "time for which tasks waited for cpu, memory or io";
 
     Throttled = "THROTTLED", Monitor: { interval_ns, throttled_ns, periods }
-        "time a control group was held back";
+        "time for which a control group was throttled";
 
     InterfaceUse = "NETIF", Monitor: {
         interval_ns, interface, received_bytes, received_packets, received_drops, received_errors, sent_bytes,
         sent_packets, sent_drops, sent_errors,
     }
-        "what went through an interface";
+        "traffic through an interface";
 
     NetstatTcp = "NETSTAT_TCP", Monitor: {
         interval_ns, segments_in, segments_out, retransmits, resets, timeouts, listen_drops, receive_queue_drops,
@@ -354,92 +354,92 @@ catalogue! {
         "the kernel's UDP counters";
 
     Softnet = "SOFTNET", Monitor: { interval_ns, core, packets, drops, squeezed }
-        "packets taken by a core's soft interrupt";
+        "packets processed by a core's soft interrupt";
 
     DiskUse = "DISK", Monitor: { interval_ns, device, reads, read_bytes, writes, written_bytes, busy_ns }
-        "what a disk or a partition of it completed, and how long it had something to do";
+        "operations completed by a disk or a partition, and how long it was busy";
 
     SwitchPort = "SWITCH_PORT", Monitor: {
         interval_ns, port, in_bytes, in_packets, in_discards, in_errors, out_bytes, out_packets, out_discards,
         out_errors,
     }
-        "a switch's counters by SNMP";
+        "counters of a switch port, read by SNMP";
 
     PortUse = "PORT_USE", Monitor: {
         interval_ns, port, packets, bytes, busy_ns, queue_drops, losses, spoilt_frames, marked,
     }
-        "a port of a modelled network: what left it, for how long, what its queue dropped, what its link lost; behind a cell switch packets are cells, and frames that lost their first cell are spoilt";
+        "a port of a modelled network: packets that left it, busy time, queue drops, link losses; behind a cell switch, packets are cells, and frames that lost their first cell are spoilt";
 
     ImpReport = "IMP_REPORT", Monitor: {
         interval_ns, packets, messages_sent, messages_received, unreachable, cpu_ppm, reassembly_free,
         reassembly_promised, reassembly_all, through,
     }
-        "an IMP's report to the Network Control Center: packets passed on, begun or ended there, messages of its hosts, undeliverable packets, its processor's work, free buffers";
+        "an IMP's report to the Network Control Center: packets forwarded, sent or received there, messages of its hosts, undeliverable packets, processor load, free buffers";
 
     ImpLine = "IMP_LINE", Monitor: {
         interval_ns, port, up, busy_ns, packets, bits, again, refused, duplicates, downs,
     }
-        "a line of an IMP, away from it: whether it is up, how long it was busy, packets with repeats, data bits, packets refused or duplicate on arrival, how often it went down";
+        "an outgoing line of an IMP: whether it is up, how long it was busy, packets including repeats, data bits, packets refused or duplicate on arrival, how often it went down";
 
     ProcessPaused = "PROCESS_PAUSED", Monitor: { interval_ns, pid, waited_ns, reason }
-        "a process that is measured could not run for `waited_ns` of an interval: stopped, or waited for a core";
+        "a measured process could not run for `waited_ns` of an interval: it was stopped, or waited for a core";
 
     RequestSeen = "REQUEST", Tool: {
         unit, kind, protocol, exact, name, status, client, server, client_program, server_program, request_bytes,
         response_bytes, parts, unknown,
     }
-        "a request of another program: what it was, between whom; why no more is known of it";
+        "a request of another program: what it was, between whom, and why no more is known about it";
 
     RequestParent = "REQUEST_PARENT", Tool: { unit, parent, parent_ppm }
-        "a request was made for another one, and how sure that is";
+        "a request was made on behalf of another one, and how certain that is";
 
     RequestTrace = "REQUEST_TRACE", Tool: { unit, trace, span }
-        "a request was made for that span of that trace, as its traceparent says (W3C Trace Context)";
+        "a request was made for this span of this trace, according to its traceparent (W3C Trace Context)";
 
     RequestTime = "REQUEST_TIME", Tool: {
         unit, total_ns, lookup_ns, connect_ns, handshake_ns, client_ns, hold_ns, there_ns, unread_ns, work_ns,
         sending_ns, back_ns, client_unread_ns, round_trip_ns, rounds,
     }
-        "where its time went: parts that add up to the total, the round trip of its connection's set-up, and how often it went there and back";
+        "where a request's time went: parts that add up to the total, the round trip of its connection's set-up, and the number of its round trips";
 
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
     }
-        "what held it up on its way: retransmissions, Nagle's algorithm, a full receiver; how long bytes lay unread; how long senders paused unhindered; how long the client waited for `100 Continue`";
+        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receiver; how long bytes were unread, senders paused unhindered, and the client waited for `100 Continue`";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the server's thread did from reading the request until it had handed over its answer";
+        "what the server's thread did from reading the request until handing over its answer";
 
     RequestWait = "REQUEST_WAIT", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the thread that read it did while it lay unread";
+        "what the thread that read a request did while it was unread";
 
     RequestProcess = "REQUEST_PROCESS", Tool: { unit, client_pid, server_pid, is_callers }
-        "the processes of both ends; 1 where the last program of the trace asks, or what it has begun, 0 where another one does, empty where that is not known";
+        "the processes at both ends; 1 if the client is the last program of the trace or was started by it, 0 if it is another one, empty if unknown";
 
     NetFlow = "NET_FLOW", Tool: { stream, initiator, responder, first_sequence }
-        "a connection, or a flow of datagrams, that a network carries begins: its stream there, its ends, the sequence number of its first byte where its beginning was seen";
+        "a connection or datagram flow carried by a network begins: its stream there, its ends, and the sequence number of its first byte if its beginning was seen";
 
     RunStart = "RUN_START", Tool: { measurement, run, warmup }
         "a run of a measurement begins";
 
     RunStop = "RUN_STOP", Tool: { measurement, run, warmup }
-        "it is over";
+        "the run ends";
 
     PortSetup = "PORT_SETUP", Tool: { port, rate_bit_s, queue_bytes, cell_bytes }
-        "a port of a modelled network has that rate, that room in its queue and that size of cells; what it does not have is empty";
+        "rate, queue capacity and cell size of a port of a modelled network; empty where the port has none";
 
     ObserverCost = "OBSERVER_COST", Tool: { batches, without_ns, with_ns, spread_ns }
-        "CPU time of a message and its answer between two threads with tracing off and on; elapsed time where programs are stopped; medians of batches, half the distance of their quartiles";
+        "CPU time of a message and its answer between two threads, with tracing off and on; elapsed time if programs are stopped; medians of batches, and half their interquartile range";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
-        "events that found no room since the last such event; by `trace`, packets and records, and how many were seen so far";
+        "events lost because a buffer was full since the last such event; from `trace`, packets and records, and how many were seen so far";
 
     ClockStep = "CLOCK_STEP", Tool: { by_ns }
         "the wall clock of a host was set";

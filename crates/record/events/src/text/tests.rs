@@ -104,10 +104,10 @@ fn mistakes_say_their_line_and_the_rest_is_read() {
     assert_eq!(
         said,
         [
-            "t, line 4, is not an event: `x` is not a whole number that fits".to_owned(),
+            "t, line 4, is not an event: `x` is not a whole number in range".to_owned(),
             format!("t, line 5, is not an event: number of nanoseconds is missing; {form}"),
-            "t, line 6, is not an event: 1000000000 ns are a second or more".to_owned(),
-            "t, line 7, is not an event: 18446744074 s are more than 584 years".to_owned(),
+            "t, line 6, is not an event: the nanoseconds must be less than one second, but are 1000000000".to_owned(),
+            "t, line 7, is not an event: 18446744074 s is more than 584 years".to_owned(),
             format!("t, line 9, is not an event: host is missing; {form}"),
             "t, line 10, is not an event: it is longer than 1 MiB".to_owned(),
         ]

@@ -81,7 +81,7 @@ impl DiskSample {
         };
         (*left_out > 0).then(|| {
             format!(
-                "{what} are a sample: {left_out} were left out, as they may take {} MiB on disk (of --most-disk); kept are all until half of that was full, then fewer, {kept}",
+                "{what} are a sample: {left_out} were left out because they may take {} MiB on disk (--most-disk); all were kept until half of that was full, then fewer, {kept}",
                 most_bytes >> 20
             )
         })

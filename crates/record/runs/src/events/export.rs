@@ -61,19 +61,19 @@ impl ExportedEventLog {
         let said = [
             (
                 self.fields,
-                "events without their further fields: they have more than",
+                "events without the rest of their fields: they have more than",
                 MOST_VALUES,
                 "",
             ),
             (
                 self.texts,
-                "texts that were cut: they are longer than",
+                "ends of texts that were truncated: the texts are longer than",
                 LONGEST_TEXT,
                 " bytes",
             ),
             (
                 self.keywords,
-                "events with the keyword of another: there are more than",
+                "keywords of events, replaced by another: there are more than",
                 MOST_NAMES,
                 " keywords",
             ),
@@ -158,8 +158,8 @@ fn present(values: &[EventValue<'_>]) -> usize {
 }
 
 fn unwritten(cause: &std::io::Error) -> Error {
-    let hint = "check that the disk is not full and that the reader of a pipe stays";
-    Error::new("cannot write what is exported", hint).because(cause)
+    let hint = "check that the disk is not full and that the reader of a pipe is still running";
+    Error::new("cannot write the export", hint).because(cause)
 }
 
 #[cfg(test)]
@@ -218,8 +218,8 @@ mod tests {
         assert_eq!(
             cut.left_out(),
             [
-                "left out: 2 events without their further fields: they have more than 16",
-                "left out: 3 texts that were cut: they are longer than 4096 bytes",
+                "left out: 2 events without the rest of their fields: they have more than 16",
+                "left out: 3 ends of texts that were truncated: the texts are longer than 4096 bytes",
             ]
         );
     }

@@ -38,7 +38,7 @@ impl EventsLock {
                 );
                 return Err(Error::new(
                     message,
-                    "wait until that run or import is over, then try again",
+                    "wait until that run or import has finished, then try again",
                 ));
             }
             // A file system without locks is no reason to keep nothing. Files that are left there may be in use then.

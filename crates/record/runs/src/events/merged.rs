@@ -84,7 +84,7 @@ impl Merged {
             let made = scratch::create_directory("events").map_err(|cause| {
                 Error::new(
                     format!("cannot create a temporary directory: {cause}"),
-                    "set TMPDIR to one that can be written",
+                    "set TMPDIR to a writable directory",
                 )
             })?;
             let held = held.insert(made);

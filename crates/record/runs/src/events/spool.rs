@@ -123,7 +123,7 @@ impl Settled {
             // How many there were is unknown.
             of.lost += 1;
             of.notes.push(format!(
-                "{} bytes of its events are damaged; what was in them is lost",
+                "{} bytes of its events are damaged; the events in them are lost",
                 self.damaged
             ));
         }

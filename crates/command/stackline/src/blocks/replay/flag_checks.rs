@@ -23,7 +23,7 @@ impl BlocksReplayMode {
 
     const fn words(self) -> &'static str {
         match self {
-            Self::Live => "against servers that are there",
+            Self::Live => "against existing servers",
             Self::Emulated => "with --in emulated",
             Self::Simulated => "with --in simulated",
         }
@@ -85,11 +85,11 @@ pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
             };
             let others: Vec<&str> = ways.iter().map(|way| way.words()).collect();
             let hint = match way {
-                Live => "--across SPEC starts a master and servers of its own, which it is about"
+                Live => "use it with --across SPEC, which starts a master and servers of its own"
                     .to_owned(),
-                _ => format!("it applies {}", others.join(" and ")),
+                _ => format!("use it {}", others.join(" or ")),
             };
-            return Err(Error::input(format!("--{flag} says nothing {}", way.words())).hint(hint));
+            return Err(Error::input(format!("--{flag} has no effect {}", way.words())).hint(hint));
         }
     }
     if flags.pace.is_some()
@@ -98,13 +98,14 @@ pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
             BlockDataTransport::Udp | BlockDataTransport::Rtp
         )
     {
-        return Err(
-            Error::input("--pace is of datagrams alone").hint("--transport udp or rtp sends them")
-        );
+        return Err(Error::input("--pace only applies to datagrams")
+            .hint("use --transport udp or --transport rtp"));
     }
     if way == Simulated && flags.transport != BlockDataTransport::Tcp {
-        return Err(Error::input("in the simulated world blocks go over tcp")
-            .hint("datagrams and blasts are sent live and with --in emulated"));
+        return Err(
+            Error::input("in the simulated world, blocks can only be sent over tcp")
+                .hint("send datagrams and blasts live or with --in emulated"),
+        );
     }
     Ok(())
 }

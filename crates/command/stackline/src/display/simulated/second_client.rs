@@ -15,10 +15,10 @@ pub(super) fn bench(flags: &DisplayBench, stage: &DisplayTestbed, beside: &str) 
     let first = stage.scene(1);
     if first.internet.is_none() {
         return Err(Error::input(
-            "--beside compares two internet servers, and the first client has none",
+            "--beside compares two internet servers, but the first client has none",
         )
         .hint(format!(
-            "say where its stream ends, as in --internet {}",
+            "specify where its stream ends, as in --internet {}",
             first.to
         )));
     }
@@ -69,7 +69,9 @@ fn explained_rows(
             return stage.explained(row);
         }
         DisplayRateRow {
-            absent: Some("no trial was over before all of the other client's were".to_owned()),
+            absent: Some(
+                "no trial ended before the other client had finished all of its trials".to_owned(),
+            ),
             ..row
         }
     };

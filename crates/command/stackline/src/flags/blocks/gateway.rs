@@ -13,15 +13,15 @@ Examples:
   # a picture, to pan and zoom
   xdg-open http://127.0.0.1:7481/map/view
 
-It only reads, and anyone who can reach it may read, other sites' web pages included. Paths, headers, limits: \
-docs/GATEWAY.md.";
+It only reads, and anyone who can reach it can read, including web pages of other sites. \
+docs/GATEWAY.md describes paths, headers and limits.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGateway {
     /// Address to listen on; the default is reachable from this machine only
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7481")]
     pub(crate) listen: SocketAddr,
-    /// Where the master is
+    /// The master's address
     #[arg(
         long,
         value_name = "HOST:PORT",

@@ -15,19 +15,20 @@ use std::time::Duration;
 
 pub(crate) const AFTER: &str = "\
 Examples:
-  # a viewer flies over a picture that was loaded
+  # a viewer flies over a loaded picture
   stackline blocks replay kansas
   stackline blocks replay kansas --path pan --for 30s --transport rtp --age \\
       200ms
   stackline blocks replay map --blocks 36 --random --interval 100ms
-  # starts all of it on the network's hosts
+  # starts everything on the network's hosts
   stackline blocks replay --across wan.stackline --in emulated
   stackline blocks replay --across wan.stackline --in simulated --blocks 36 \\
       --disk 'bivalue(8 ms, 22 ms)'
 
-A list is sent at each interval, whatever became of the one before. With --across, the last host is \
-the client, a host `master` the master (else it is with the client), and all others are disk \
-servers. Each block's way is kept as a run: `stackline diagnose last`, `lifelines last`, `open`.";
+A list is sent at each interval, whatever became of the previous one. With --across, the last host \
+is the client, a host named `master` is the master (otherwise the master runs on the client's \
+host), and all others are disk servers. The path of each block is kept as a run: see `stackline \
+diagnose last`, `lifelines last`, `open`.";
 
 /// Where a session is replayed over a declared network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -85,7 +86,7 @@ pub(crate) struct Replay {
     pub(crate) given: GivenFlags,
     /// Sets to read; each is requested separately
     pub(crate) sets: Vec<String>,
-    /// The master
+    /// The master's address
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -93,7 +94,7 @@ pub(crate) struct Replay {
         default_value = "127.0.0.1:7480"
     )]
     pub(crate) master: String,
-    /// Specification whose network to use
+    /// Specification that declares the network to use
     #[arg(long, value_name = "SPEC", conflicts_with = "sets")]
     pub(crate) across: Option<PathBuf>,
     /// Network name, if the specification has several
@@ -108,34 +109,34 @@ pub(crate) struct Replay {
     /// The master's host
     #[arg(long, value_name = "HOST")]
     pub(crate) master_host: Option<String>,
-    /// A disk server's host; once for each
+    /// A disk server's host; may be repeated
     #[arg(long, value_name = "HOST")]
     pub(crate) server: Vec<String>,
     /// Disks of each server
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) disks: u16,
-    /// What a read of a disk takes, such as '10 ms' or 'bivalue(8 ms, 22 ms)'
+    /// Time of a disk read, such as '10 ms' or 'bivalue(8 ms, 22 ms)'
     #[arg(long, value_name = "TIME")]
     pub(crate) disk: Option<String>,
     /// Memory of each server for blocks
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size_or_none)]
     pub(crate) cache: u64,
-    /// Pixels of the picture that is loaded
+    /// Size in pixels of the picture to load
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "4096x4096", value_parser = pixels)]
     pub(crate) picture: (u32, u32),
     /// Copies of each block
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) replicas: u8,
-    /// The options of tcp over that network, as in 'tcp(receive_buffer = 128 KiB)'; in the emulated world only buffers
+    /// TCP options on that network, such as 'tcp(receive_buffer = 128 KiB)'; in the emulated world, only buffer sizes
     #[arg(long, value_name = "STACK", default_value = "tcp")]
     pub(crate) over: String,
     /// How the viewer moves over the picture
     #[arg(long, value_name = "PATH", value_parser = choice::<ViewerMotion>(), default_value = "flight", conflicts_with_all = ["blocks", "trace"])]
     pub(crate) path: ViewerMotion,
-    /// Speed of the viewer in pixels a second
+    /// Speed of the viewer in pixels per second
     #[arg(long, value_name = "PIXELS", default_value_t = 400.0, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) speed: f64,
-    /// Pixels of the viewer's window
+    /// Size of the viewer's window in pixels
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1024x768", value_parser = pixels, conflicts_with_all = ["blocks", "trace"])]
     pub(crate) window: (u32, u32),
     /// Request this many consecutive blocks per list
@@ -144,13 +145,13 @@ pub(crate) struct Replay {
     /// Choose the blocks of each list at random
     #[arg(long, requires = "blocks", conflicts_with_all = ["trace", "path", "speed", "window"])]
     pub(crate) random: bool,
-    /// Lists as --capture wrote them
+    /// Replay the lists written by --capture
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Time between two lists
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_duration, conflicts_with = "trace")]
     pub(crate) interval: Duration,
-    /// How long lists are sent
+    /// How long to send lists
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     #[command(flatten)]
@@ -158,13 +159,13 @@ pub(crate) struct Replay {
     /// Blocks the viewer caches and does not request again
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
-    /// Most blocks of a list
+    /// Maximum number of blocks in a list
     #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub(crate) most: u32,
-    /// Add each list to the one before instead of discarding its pending blocks
+    /// Add each list to the previous one instead of discarding that one's pending blocks
     #[arg(long)]
     pub(crate) append: bool,
-    /// How blocks travel
+    /// Transport for blocks
     #[arg(long, value_name = "WAY", value_parser = choice::<BlockDataTransport>(), default_value = "tcp")]
     pub(crate) transport: BlockDataTransport,
     /// Servers drop blocks held longer than this
@@ -173,16 +174,16 @@ pub(crate) struct Replay {
     /// Receive buffer of each connection
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) receive_buffer: Option<u64>,
-    /// Rate at which the datagrams of each server leave, such as 50Mbit/s, of udp and rtp
+    /// Rate at which each server sends datagrams (udp, rtp), such as 50Mbit/s
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) pace: Option<u64>,
     /// Write the lists to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) capture: Option<PathBuf>,
-    /// Root of all randomness
+    /// Random seed
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Name of the run that is kept
+    /// Name of the kept run
     #[arg(
         long,
         value_name = "NAME",
@@ -190,7 +191,7 @@ pub(crate) struct Replay {
         conflicts_with = "no_history"
     )]
     pub(crate) name: String,
-    /// Keep no run: only the figures
+    /// Do not keep a run, only print the figures
     #[arg(long)]
     pub(crate) no_history: bool,
     /// Print JSON on stdout

@@ -45,19 +45,18 @@ pub fn import_event_log(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceIm
             rename_hosts(&mut table, pattern);
         }
         if (0..table.len()).any(|row| table.host(row).is_empty()) {
-            let message = format!("{name} does not say whose events it has");
+            let message = format!("{name} does not name the host of its events");
             return Err(Error::new(
                 message,
-                format!("say it with `--host NAME={name}`"),
+                format!("name it with `--host NAME={name}`"),
             ));
         }
         into.push(&table)?;
     }
     if pieces.damaged() > 0 {
-        import.refused.insert(
-            "bytes that are cut off or damaged".to_owned(),
-            pieces.damaged(),
-        );
+        import
+            .refused
+            .insert("truncated or damaged bytes".to_owned(), pieces.damaged());
     }
     import.bytes = counted.bytes;
     if future > 0 {

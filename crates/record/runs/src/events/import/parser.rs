@@ -145,14 +145,14 @@ fn unusual(line: &[u8], table: &mut EventTable, met: &mut ImportLineCounts) {
         met.refuse(
             "time out of range",
             format!(
-                "{} s after 1970 are later than the year 2262",
+                "{} s after 1970 is later than the year 2262",
                 event.at_ns / NANOS
             ),
         );
     } else if event.host.len() > LONGEST_HOST {
         met.refuse(
             "host name too long",
-            "the name of its host is longer than 4 KiB".into(),
+            "its host name is longer than 4 KiB".into(),
         );
     } else {
         table.push_event(&event);

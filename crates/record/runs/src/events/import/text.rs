@@ -86,7 +86,7 @@ fn summary(name: &str, bytes: u64, unended: bool, met: ImportLineCounts) -> Trac
     }
     if unended {
         notes.push(format!(
-            "{name}: the last line has no end and may be cut short"
+            "{name}: the last line has no line break and may be truncated"
         ));
     }
     TraceImport {

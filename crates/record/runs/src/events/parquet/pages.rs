@@ -123,11 +123,8 @@ impl PageReader for Pages {
         };
         let encoding = page.encoding();
         let page = self.checked(page);
-        let failed = || {
-            ParquetError::General(format!(
-                "a page cannot be read (its encoding is {encoding})"
-            ))
-        };
+        let failed =
+            || ParquetError::General(format!("cannot read a page (its encoding is {encoding})"));
         page.map(Some).ok_or_else(failed)
     }
 

@@ -255,7 +255,7 @@ impl EventFileReader {
         let column = group.metadata().column(index);
         if column.column_type() != kind {
             return Err(ParquetError::General(format!(
-                "its column {name} is of another type"
+                "its column {name} has the wrong type"
             )));
         }
         let described = column.column_descr_ptr();
@@ -284,7 +284,7 @@ impl EventFileReader {
 }
 
 fn missing(name: &str) -> ParquetError {
-    ParquetError::General(format!("it has no column {name}, or nothing in it"))
+    ParquetError::General(format!("its column {name} is missing or empty"))
 }
 
 impl EventRowGroup {

@@ -122,7 +122,7 @@ fn a_number_without_an_end_is_an_error() {
         read_bytes(&bytes)
             .unwrap_err()
             .to_string()
-            .contains("a page cannot be read")
+            .contains("cannot read a page")
     );
 }
 
