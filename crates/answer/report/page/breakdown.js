@@ -13,6 +13,8 @@ const NAMES = {
   between: "between hosts", display: "the display, its client and agents", other: "other",
 };
 
+/** Causes of a request's time that are named below its bar. */
+const CAUSES = 6;
 /** Steps by which a short bar is drawn longer than it is. */
 const LONGER = [1000, 500, 200, 100, 50, 20, 10, 5, 2];
 
@@ -67,6 +69,7 @@ function bar(model, name, line, cut, longest, dark, show) {
 
 /** What the colours mean, and how much of the median unit's time each has. @param {import("./model.js").Model} model @param {import("./segments.js").Piece[][]} cut @param {boolean} dark */
 function key(model, cut, dark) {
+  if (cut[0].some((piece) => piece.cause !== undefined)) return causesKey(model, cut[0], dark);
   const layers = [...new Set(cut.flat().map((piece) => layer(model, piece)))];
   const whole = cut[0].reduce((sum, piece) => sum + piece.time, 0);
   const of = (/** @type {string} */ name) => cut[0].reduce((sum, piece) => sum + (layer(model, piece) === name ? piece.time : 0), 0);
@@ -74,6 +77,17 @@ function key(model, cut, dark) {
     const swatch = element("span", { class: "swatch" });
     swatch.style.background = palette(dark)[LAYERS[name]];
     return element("span", { class: "entry" }, swatch, `${NAMES[name]}: ${time(of(name))} (${percent(of(name) / Math.max(1, whole))})`);
+  }));
+}
+
+/** What took most of the median request: its causes, each in the colour of its piece. @param {import("./model.js").Model} model @param {import("./segments.js").Piece[]} cut @param {boolean} dark */
+function causesKey(model, cut, dark) {
+  const whole = cut.reduce((sum, piece) => sum + piece.time, 0);
+  const most = [...cut].sort((a, b) => b.time - a.time).slice(0, CAUSES).filter((piece) => piece.time > 0.005 * whole);
+  return element("p", { class: "legend" }, "Of the median: ", ...most.map((piece) => {
+    const swatch = element("span", { class: "swatch" });
+    swatch.style.background = palette(dark)[LAYERS[layer(model, piece)]];
+    return element("span", { class: "entry" }, swatch, `${model.segmentName(piece)}: ${time(piece.time)} (${percent(piece.time / Math.max(1, whole))})`);
   }));
 }
 

@@ -61,9 +61,11 @@ Object.assign(globalThis, { stackline: { model, picture, select, show, form, seg
 function headline() {
   document.title = `${head.title}: stackline`;
   byId("title").textContent = head.title;
-  const world = head.run.world && measurements.size ? `${head.run.world} world` : "";
-  const origin = measurements.size ? "" : head.run.origin ?? "imported events";
-  byId("measured").textContent = [head.started, world, origin].filter(Boolean).join(", ");
+  // A run of something else than measurements says what it is of.
+  const { origin } = head.run;
+  const world = !origin && head.run.world && measurements.size ? `${head.run.world} world` : "";
+  const of = origin?.replace(/\.$/, "") ?? (measurements.size ? "" : "imported events");
+  byId("measured").textContent = [head.started, world, of].filter(Boolean).join(", ");
   const warnings = [];
   if (head.run.complete === false) warnings.push(`The run is incomplete${head.run.reason ? `: ${head.run.reason}` : ""}. Its contents are shown.`);
   const lost = Object.values(head.hosts).reduce((sum, host) => sum + host.lost, 0);

@@ -862,7 +862,7 @@ fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
     browser.until("document.querySelector('#breakdown table')");
     let said = text(browser, "#bars");
     // The whole time of the request, not that from its first event on.
-    for words in ["percentile: 50.0 us", "the application: 40.0 us"] {
+    for words in ["percentile: 50.0 us", "server nginx on udjat: 40.0 us (100 %)"] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
     // The second is made for the first, and has its bar in the time of that.
