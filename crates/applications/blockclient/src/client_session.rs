@@ -74,8 +74,8 @@ pub fn close(number: u64) -> Result<()> {
 }
 
 fn no_session() -> Error {
-    Error::input("unknown client, or one that was closed")
-        .hint("a client is what blockclient_connect gave")
+    Error::input("unknown or closed client")
+        .hint("pass the client that blockclient_connect returned")
 }
 
 impl BlockClientSession {
@@ -139,9 +139,9 @@ impl BlockClientSession {
         };
         if !supersedes {
             return Err(Error::input(
-                "a list of a set with a prediction supersedes the one before",
+                "a list for a set with a prediction supersedes the previous one",
             )
-            .hint("take the prediction away, or ask for more in one list"));
+            .hint("remove the prediction, or request more in one list"));
         }
         let (list, kept) = prediction.list(blocks);
         drop(predictions);

@@ -49,7 +49,7 @@ pub const SEGMENTS: [(BlockPathPoint, BlockPathPoint, &str); 8] = [
     (
         BlockPathPoint::AppSend,
         BlockPathPoint::AppReceive,
-        "whole way",
+        "end to end",
     ),
 ];
 

@@ -59,7 +59,7 @@ impl BlockSet {
             || self.name.starts_with('.')
         {
             Some(
-                "a name has up to 100 letters, digits, dots, underscores and dashes, and no dot in front",
+                "a name has up to 100 letters, digits, dots, underscores and dashes, and does not start with a dot",
             )
         } else if !(least..=most).contains(&self.block_size) {
             Some("blocks have 512 bytes to 16 MiB")
@@ -72,7 +72,7 @@ impl BlockSet {
             .as_ref()
             .is_some_and(|picture| !picture.fits(self.blocks(), self.block_size))
         {
-            Some("the tiles of its picture are not its blocks")
+            Some("the tiles of its picture do not match its blocks")
         } else {
             None
         }

@@ -62,16 +62,16 @@ pub fn play(
 fn cannot_be_read(set: &OpenSet, number: u64, why: Why) -> Error {
     let name = &set.about.name;
     Error::measurement(format!(
-        "block {number} of {name} cannot be read: {}",
+        "cannot read block {number} of {name}: {}",
         why.words()
     ))
-    .hint("let those that are missing be skipped, or see `stackline blocks list`")
+    .hint("skip missing blocks, or check `stackline blocks list`")
 }
 
 /// That what is waited for stays away too long.
 fn nothing_comes(awaited: &str, comes: &str, set: &OpenSet) -> Error {
     Error::measurement(format!("{awaited} of {} {comes}", set.about.name))
-        .hint("`stackline blocks list` shows which servers are there")
+        .hint("`stackline blocks list` shows which servers are up")
 }
 
 fn play_all(
@@ -131,7 +131,7 @@ fn play_all(
             {
                 return Err(nothing_comes(
                     &format!("block {turn}"),
-                    "does not come",
+                    "does not arrive",
                     set,
                 ));
             }
@@ -139,7 +139,7 @@ fn play_all(
         }
         if pace.missing == MissingBlockPolicy::Skip && until.is_none() && heard.elapsed() >= SILENCE
         {
-            return Err(nothing_comes("no block", "comes", set));
+            return Err(nothing_comes("no block", "arrives", set));
         }
     }
     Ok(counts_of(&playout))

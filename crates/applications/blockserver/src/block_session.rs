@@ -135,8 +135,8 @@ fn open_sets(
     let names: Vec<String> = match (&lists, request.sets.is_empty()) {
         (Some(lists), true) => lists.keys().cloned().collect(),
         (None, true) => {
-            return Err(Error::input("no set is named")
-                .hint("`stackline blocks list` shows the sets; or --across SPEC starts all of it on a network"));
+            return Err(Error::input("no set specified")
+                .hint("`stackline blocks list` shows the sets; or use --across SPEC to start everything on a network"));
         }
         _ => request.sets.clone(),
     };
@@ -146,8 +146,8 @@ fn open_sets(
             return Ok((set, request.demand()));
         };
         let of_set = lists.get(&name).cloned().ok_or_else(|| {
-            Error::input(format!("the trace has no lists of the set {name}"))
-                .hint("without a set on the command line all sets of the trace are asked for")
+            Error::input(format!("the trace has no lists for the set {name}"))
+                .hint("omit the set to request all sets of the trace")
         })?;
         Ok((set, Demand::CapturedLists(of_set)))
     };
@@ -159,11 +159,11 @@ fn notes(outcome: &BlockReplayOutcome) -> Vec<String> {
     let mut notes: Vec<String> = outcome
         .gone
         .iter()
-        .map(|(name, words)| format!("server {name} went: {words}"))
+        .map(|(name, words)| format!("lost server {name}: {words}"))
         .collect();
     if outcome.latest.0 > LATE.0 {
         notes.push(format!(
-            "a list was {} late: this machine was too busy to keep the times",
+            "a list was {} late: this machine was too busy to keep the schedule",
             format_time(outcome.latest.seconds())
         ));
     }
@@ -202,7 +202,7 @@ fn wait_for_servers(client: &BlockClient, servers: Option<usize>) -> Result<()> 
     {
         if Instant::now() > until {
             return Err(Error::environment(format!(
-                "{servers} servers were to be up after 20 s"
+                "{servers} servers were not up within 20 s"
             )));
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -68,7 +68,7 @@ fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result
             "{} is not a file, directory or block device",
             path.display()
         ));
-        return Err(error.hint("write what comes from a pipe into a file first"));
+        return Err(error.hint("write the output of a pipe to a file first"));
     }
     let mut file = File::open(path).map_err(|error| unread(path, &error))?;
     let bytes = file
@@ -111,9 +111,7 @@ fn pyramid(
 ) -> Result<OpenedSource> {
     if block.is_some_and(|block| block != about.tile_bytes()) {
         let error = Error::input("the blocks of a picture are its tiles, of 48 KiB each");
-        return Err(
-            error.hint("leave --block out, or load the picture's file as it is with --plain")
-        );
+        return Err(error.hint("omit --block, or load the picture file unchanged with --plain"));
     }
     let bytes = about.tiles() * about.tile_bytes();
     Ok(OpenedSource {
@@ -132,8 +130,8 @@ fn block_size(block: Option<u64>) -> Result<u32> {
         .ok()
         .filter(|block| (least..=most).contains(block))
         .ok_or_else(|| {
-            Error::input(format!("blocks of {block} bytes are not possible"))
-                .hint("they have 512 B to 16 MiB")
+            Error::input(format!("a block size of {block} bytes is not possible"))
+                .hint("use 512 B to 16 MiB")
         })
 }
 

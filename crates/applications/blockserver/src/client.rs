@@ -187,9 +187,8 @@ impl BlockClient {
                 BlockDataTransport::Udp | BlockDataTransport::Rtp
             )
         {
-            return Err(Error::input("only datagrams are paced").hint(
-                "the transports udp and rtp send them; tcp and blast find their pace themselves",
-            ));
+            return Err(Error::input("only datagrams are paced")
+                .hint("use the transport udp or rtp; tcp and blast pace themselves"));
         }
         let role = if options.key.is_some() {
             BlockPeerRole::Loader
@@ -249,7 +248,7 @@ impl BlockClient {
         };
         if let Some(fault) = opened.about.fault() {
             return Err(Error::environment(format!(
-                "what the master says of the set {name} cannot be: {fault}"
+                "the master's description of the set {name} is invalid: {fault}"
             )));
         }
         {
@@ -498,17 +497,17 @@ impl Drop for BlockClient {
 /// What a message says that is not the answer.
 pub(crate) fn refusal(message: &Message) -> Error {
     let Message::Refused(refused) = message else {
-        return Error::environment("the master sent an answer to another question");
+        return Error::environment("the master answered another request");
     };
     let words = refused.words.clone();
     match Why::of(refused.why) {
-        Why::NoSet => Error::input(words).hint("`stackline blocks list` shows what there is"),
+        Why::NoSet => Error::input(words).hint("`stackline blocks list` shows the existing sets"),
         Why::Busy => Error::input(words).hint("choose another name, or `stackline blocks delete` the old one first"),
-        Why::Key => Error::input(words).hint("`stackline blocks key` makes the key that writing needs"),
+        Why::Key => Error::input(words).hint("create the key that writing needs with `stackline blocks key`"),
         Why::Full => Error::environment(words)
-            .hint("add a server or a disk: the space of sets that are deleted is not used again"),
+            .hint("add a server or a disk: the space of deleted sets is not reused"),
         Why::Memory => Error::environment(words).hint(
-            "make room on the disk of the master's --data, then start the master again: what was acknowledged is there",
+            "free space on the disk of the master's --data, then restart the master: acknowledged data is kept",
         ),
         Why::NoBlock | Why::Malformed => Error::input(words),
         _ => Error::environment(words),
@@ -520,7 +519,7 @@ fn not_open(set: u32) -> Error {
 }
 
 /// What can be done without a master.
-pub(crate) const READ_ON: &str = "sets that are open can be read on";
+pub(crate) const READ_ON: &str = "open sets can still be read";
 
 fn master_gone(sent_away: Option<&String>) -> Error {
     match sent_away {
@@ -596,7 +595,7 @@ impl BlockClientShared {
             answered.recv_timeout(ANSWER).map_err(|why| match why {
                 RecvTimeoutError::Disconnected => self.gone(),
                 RecvTimeoutError::Timeout => Error::environment("the master does not answer")
-                    .hint("check with `stackline blocks list` that it still runs"),
+                    .hint("check with `stackline blocks list` that it is still running"),
             })
         });
         lock(&self.answers).remove(&request);

@@ -57,7 +57,7 @@ impl std::fmt::Display for BlockConnectionEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Closed => f.write_str("the other side closed the connection"),
-            Self::Silent => f.write_str("the peer sends nothing"),
+            Self::Silent => f.write_str("the peer sent nothing"),
             Self::Broken(words) => f.write_str(words),
         }
     }
@@ -216,7 +216,7 @@ pub fn connect(
     let welcome = welcome_of(answer, address)?;
     if welcome.version != VERSION {
         let words = format!(
-            "it speaks version {}, this program {VERSION}",
+            "it speaks version {}, but this program speaks {VERSION}",
             welcome.version
         );
         return Err(refusal(address, Why::Version, &words));
@@ -274,13 +274,13 @@ fn welcome_of(
         }
         Err(BlockConnectionEnd::Silent) => Err(silent_peer_error(address)),
         Err(BlockConnectionEnd::Closed) => {
-            Err(Error::environment(format!("{address} closed the connection without a word")).hint(
+            Err(Error::environment(format!("{address} closed the connection without answering")).hint(
                 "check that it is the port that `stackline blocks master` prints; if it is, the master may have too many connections",
             ))
         }
         Ok(_) | Err(_) => {
             Err(Error::environment(format!(
-                "what answers at {address} is not a block server"
+                "the server at {address} is not a block server"
             ))
             .hint("use the port that `stackline blocks master` prints"))
         }
@@ -288,32 +288,29 @@ fn welcome_of(
 }
 
 fn cannot_be_reached(address: &str, error: &io::Error) -> Error {
-    Error::environment(format!("{address} cannot be reached: {error}"))
-        .hint("check that it runs there and that this is its address")
+    Error::environment(format!("cannot reach {address}: {error}"))
+        .hint("check that the server is running there and that this is its address")
 }
 
 /// That somebody has taken a connection and says nothing.
 pub(crate) fn silent_peer_error(address: &str) -> Error {
-    Error::environment(format!(
-        "{address} does not answer, though it can be connected to"
-    ))
-    .hint("it may be stopped or overloaded; try again")
+    Error::environment(format!("{address} accepts connections but does not answer"))
+        .hint("it may be stopped or overloaded; try again")
 }
 
 /// That there is no key where one is needed.
 #[must_use]
 pub fn no_key() -> Error {
-    Error::input("writing blocks, and a server that joins, need a key")
-        .hint("`stackline blocks key` makes one; copy its file to the other hosts, or name one with --key FILE")
+    Error::input("a key is needed to write blocks or to join as a server")
+        .hint("create one with `stackline blocks key` and copy its file to the other hosts, or name one with --key FILE")
 }
 
 fn refusal(address: &str, why: Why, words: &str) -> Error {
-    let error = Error::environment(format!("{address} refuses: {words}"));
+    let error = Error::environment(format!("{address} refused the connection: {words}"));
     match why {
         Why::Version => error.hint("run the same version of stackline on both sides"),
-        Why::Key => {
-            error.hint("master, servers and loaders need the same file of `stackline blocks key`")
-        }
+        Why::Key => error
+            .hint("give master, servers and loaders the same key file (`stackline blocks key`)"),
         Why::Limit => error.hint("try again, or close other clients first"),
         _ => error,
     }
@@ -336,7 +333,7 @@ pub fn accept_connection(
         return refuse(
             &mut sender,
             Why::Malformed,
-            "a connection begins with HELLO",
+            "a connection must begin with HELLO",
         );
     };
     if hello.magic != MAGIC {

@@ -98,14 +98,14 @@ impl BlockConnectionSlots {
         let place = if role.proves() {
             let words = || {
                 format!(
-                    "{} has as many loaders and servers as it takes: {}",
+                    "{} has reached its limit of loaders and servers: {}",
                     self.name, self.limits.trusted
                 )
             };
             self.trusted.enter().ok_or_else(words)?
         } else {
             let words = format!(
-                "{} has as many readers as it takes: {}; the one that was idle longest was closed",
+                "{} has reached its limit of readers: {}; the one that was idle longest was closed",
                 self.name, self.limits.readers
             );
             let stream = stream.try_clone().map_err(|error| error.to_string())?;

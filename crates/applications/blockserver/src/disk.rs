@@ -56,7 +56,7 @@ struct BlockDiskFiles {
 
 fn cannot_be_used(path: &Path, error: &io::Error) -> Error {
     let error = Error::environment(format!("cannot use the disk {}: {error}", path.display()));
-    error.hint("a disk is a directory, a file or a block device that this user may write")
+    error.hint("use a directory, a file or a block device that this user may write to")
 }
 
 fn cannot_be_a_disk(path: &Path) -> Error {
@@ -64,7 +64,7 @@ fn cannot_be_a_disk(path: &Path) -> Error {
         "{} is not a directory, file or block device",
         path.display()
     ));
-    error.hint("--disk PATH names one")
+    error.hint("name one with --disk PATH")
 }
 
 fn is_taken(path: &Path) -> Error {
@@ -124,10 +124,10 @@ impl BlockDisk {
         let data = if direct {
             open(is_writable, OFlag::O_DIRECT).map_err(|error| {
                 let error = Error::environment(format!(
-                    "{} has no direct reads: {error}",
+                    "{} does not support direct reads: {error}",
                     file_path.display()
                 ));
-                error.hint("leave --direct out, or name a disk on another file system")
+                error.hint("omit --direct, or name a disk on another file system")
             })?
         } else {
             plain.try_clone().map_err(failed)?
@@ -411,24 +411,24 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
             "{} is empty and read-only",
             path.display()
         ))
-        .hint("a new disk is one that this user may write")),
+        .hint("a new disk must be writable by this user")),
         DiskPageContent::Damaged => Err(Error::environment(format!(
             "the first page of the disk {} is damaged",
             path.display()
         ))
         .hint("restore its first 68 bytes from a copy; nothing was written")),
         DiskPageContent::Newer(version) => Err(Error::environment(format!(
-            "the disk {} is of version {version}, which this program does not know",
+            "the disk {} has version {version}, which this program does not know",
             path.display()
         ))
         .hint("serve it with the newer stackline that made it; nothing was written")),
         DiskPageContent::Other => {
             let error = Error::input(format!(
-                "{} holds something else than blocks",
+                "{} holds something other than blocks",
                 path.display()
             ));
             Err(error.hint(if is_device {
-                "a new disk begins with zeros: `wipefs` shows what is on it; nothing was written"
+                "a new disk must begin with zeros: `wipefs` shows what is on it; nothing was written"
             } else {
                 "name an empty file, or a directory; nothing was written"
             }))
@@ -607,7 +607,7 @@ mod tests {
         let file = directory.path().join("letter");
         fs::write(&file, b"dear reader").unwrap();
         let error = BlockDisk::open(&file, false, None).unwrap_err();
-        assert!(error.message.contains("something else"), "{error:?}");
+        assert!(error.message.contains("something other"), "{error:?}");
         assert_eq!(fs::read(&file).unwrap(), b"dear reader");
     }
 

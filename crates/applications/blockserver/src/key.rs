@@ -65,7 +65,7 @@ pub fn create_key_file(path: &Path) -> Result<()> {
                 }
                 Err(_) => "it does not hold a key: remove it first, or name another file",
             };
-            Error::input(format!("{} exists already", path.display())).hint(hint)
+            Error::input(format!("{} already exists", path.display())).hint(hint)
         }
         _ => Error::environment(format!("cannot write the key {}: {error}", path.display())),
     };
@@ -89,7 +89,7 @@ pub fn write_key_file(path: &Path, key: &BlockWriteKey) -> io::Result<()> {
 pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
     let text = files::read_text(path, LONGEST).map_err(|error| {
         Error::input(format!("cannot read the key {}: {error}", path.display()))
-            .hint("`stackline blocks key` makes one")
+            .hint("create one with `stackline blocks key`")
     })?;
     let digits = text.trim();
     let mut key = [0; 32];

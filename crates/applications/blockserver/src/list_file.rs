@@ -30,7 +30,7 @@ impl BlockListWriter {
     /// When it cannot be made.
     pub fn create(path: &Path) -> Result<Self> {
         let failed =
-            |error| Error::environment(format!("{} cannot be written: {error}", path.display()));
+            |error| Error::environment(format!("cannot write {}: {error}", path.display()));
         let mut file = BufWriter::new(File::create(path).map_err(failed)?);
         writeln!(file, "# lists of a session: seconds, set, blocks").map_err(failed)?;
         Ok(Self { file, began: None })
@@ -60,7 +60,7 @@ pub type Lists = BTreeMap<String, Vec<(Duration, Vec<u64>)>>;
 /// When it cannot be read, or a line is something else; named by its number.
 pub fn read_lists(path: &Path) -> Result<Lists> {
     use std::io::Read;
-    let failed = |error| Error::input(format!("{} cannot be read: {error}", path.display()));
+    let failed = |error| Error::input(format!("cannot read {}: {error}", path.display()));
     let mut reader = BufReader::new(files::open(path).map_err(failed)?.take(MOST + 1));
     let mut all = 0;
     let mut lists = Lists::new();
@@ -81,7 +81,7 @@ pub fn read_lists(path: &Path) -> Result<Lists> {
                 path.display(),
                 MOST >> 20
             ));
-            return Err(error.hint("cut it into several traces"));
+            return Err(error.hint("split it into several traces"));
         }
         let words = line.trim();
         if words.is_empty() || words.starts_with('#') {
@@ -95,22 +95,22 @@ pub fn read_lists(path: &Path) -> Result<Lists> {
         let at: f64 = words
             .next()
             .and_then(|word| word.parse().ok())
-            .ok_or_else(|| wrong("no time in front"))?;
+            .ok_or_else(|| wrong("no time at the start"))?;
         if !(0.0..=1e9).contains(&at) {
-            return Err(wrong("its time cannot be"));
+            return Err(wrong("its time is invalid"));
         }
         let set = words.next().ok_or_else(|| wrong("no set"))?;
         let blocks: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
         let blocks = blocks.ok_or_else(|| wrong("a block is not a number"))?;
         if blocks.len() > limits::LONGEST_LIST {
             return Err(wrong(
-                "it has more blocks than a list may have, which is 8192",
+                "it has more than 8192 blocks, the most that a list may have",
             ));
         }
         let of_set = lists.entry(set.to_owned()).or_default();
         let at = Duration::from_seconds(at);
         if of_set.last().is_some_and(|(before, _)| at < *before) {
-            return Err(wrong("it is before the list above it"));
+            return Err(wrong("it is earlier than the list above it"));
         }
         of_set.push((at, blocks));
     }
@@ -143,8 +143,8 @@ mod tests {
             ("0 map 1\nx map 1\n", "line 2"),
             ("0 map 1 y\n", "not a number"),
             ("0\n", "no set"),
-            ("1 map 1\n0 map 1\n", "before the list above"),
-            ("-1 map 1\n", "cannot be"),
+            ("1 map 1\n0 map 1\n", "earlier than the list above"),
+            ("-1 map 1\n", "time is invalid"),
         ] {
             std::fs::write(&path, text).unwrap();
             let error = read_lists(&path).unwrap_err();

@@ -126,11 +126,10 @@ fn askers_of(session: &BlockReplaySession<'_>) -> Result<Vec<(u32, Asker)>> {
     let mut askers = Vec::new();
     for (index, (set, demand)) in session.sets.iter().enumerate() {
         if matches!(demand, Demand::Viewer(_)) && set.about.picture.is_none() {
-            return Err(Error::input(format!(
-                "the set {} has no picture that could be viewed",
-                set.about.name
-            ))
-            .hint("--blocks N asks for so many blocks a list of any set"));
+            return Err(
+                Error::input(format!("the set {} has no picture to view", set.about.name))
+                    .hint("use --blocks N to request N blocks per list from any set"),
+            );
         }
         let seed = session.seed.child("viewer").index(index as u64);
         let asker = Asker::new(

@@ -75,8 +75,8 @@ pub fn listing_text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
             let (used, of) = (room(disk.used), room(disk.capacity));
             let damaged = match disk.damaged {
                 0 => String::new(),
-                1 => "1 damaged copy was met".into(),
-                copies => format!("{copies} damaged copies were met"),
+                1 => "1 damaged copy was found".into(),
+                copies => format!("{copies} damaged copies were found"),
             };
             let is_read_only = disk.up && !disk.writable;
             let disk_state = if is_read_only {
@@ -118,7 +118,7 @@ fn set_row(set: &SetInfo) -> [String; 8] {
     let written = if set.sealed {
         blocks.to_string()
     } else {
-        format!("{} of {blocks} (not whole)", set.written)
+        format!("{} of {blocks} (incomplete)", set.written)
     };
     let reachable = if set.reachable == set.written {
         "all".into()

@@ -146,7 +146,7 @@ fn same(about: &BlockSet, source: &mut dyn BlockSource, number: u64, checksum: u
         return Ok(());
     }
     let error = Error::input(format!(
-        "the set {} was begun with another content: its block {number} differs",
+        "the set {} was begun with different content: its block {number} differs",
         about.name
     ));
     Err(error.hint(
@@ -230,7 +230,9 @@ impl Writers<'_> {
         if !self.connections.contains_key(&server) {
             let info = self.servers.iter().find(|info| info.id == server);
             let address = &info
-                .ok_or_else(|| Error::environment("a server came while blocks were loaded"))?
+                .ok_or_else(|| {
+                    Error::environment("a server joined while blocks were being loaded")
+                })?
                 .address;
             let halves = connection::connect(address, BlockPeerRole::Writer, Some(self.key), None)
                 .map_err(|error| error.within(&self.name(server)))?;
@@ -311,7 +313,7 @@ impl Writers<'_> {
                 Ok(Message::Refused(refused)) if Why::of(refused.why) == Why::Full => {
                     return Err(refusal(&refused.into())
                         .within(&name)
-                        .hint("make room on its disk, or give it a larger one"));
+                        .hint("free space on its disk, or give it a larger one"));
                 }
                 Ok(other) => return Err(refusal(&other).within(&name)),
                 Err(ended) => return Err(self.gone(*server, &ended.to_string())),
@@ -339,7 +341,7 @@ impl Writers<'_> {
 
     fn gone(&self, server: u16, words: &str) -> Error {
         Error::environment(format!("{}: {words}", self.name(server))).hint(
-            "what was acknowledged is kept: start the load again once the server is up, and it resumes",
+            "acknowledged blocks are kept: start the load again once the server is up, and it resumes",
         )
     }
 }

@@ -107,7 +107,7 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
             "cannot create the directory {}: {error}",
             data.display()
         ))
-        .hint("--data DIRECTORY names another place for what the master remembers")
+        .hint("choose another place for the master's data with --data DIRECTORY")
     })?;
     let path = data.join("master.redb");
     let store = MasterStore::open(&path)?;
@@ -115,7 +115,8 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
     made.map_err(failed)?;
     let mut machine = Master::default();
     store.recall(&path, |change| machine.remember(change))?;
-    let hint = "another master may listen there; --listen HOST:PORT chooses another address";
+    let hint =
+        "another master may be listening there; choose another address with --listen HOST:PORT";
     let listener = serve::listen_at(options.listen, hint)?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();

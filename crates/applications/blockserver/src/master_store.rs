@@ -74,7 +74,7 @@ impl MasterStore {
         let database = Database::create(path).map_err(|error| {
             let hint = hint(&error);
             Error::environment(format!(
-                "the master's file {} cannot be opened: {error}",
+                "cannot open the master's file {}: {error}",
                 path.display()
             ))
             .hint(hint)
@@ -152,8 +152,11 @@ impl MasterStore {
             Ok(())
         };
         remembered().map_err(|fault| {
-            Error::environment(format!("the master's file {} cannot be written: {fault}", self.path.display()))
-                .hint("make room on its disk, then start the master again: what was acknowledged is there")
+            Error::environment(format!(
+                "cannot write the master's file {}: {fault}",
+                self.path.display()
+            ))
+            .hint("free space on its disk, then restart the master: acknowledged data is kept")
         })
     }
 
@@ -168,7 +171,9 @@ impl MasterStore {
     fn changes(&self, mut take: impl FnMut(MasterChange)) -> Result<(), MasterStoreFault> {
         let read = self.database.begin_read()?;
         let master = read.open_table(MASTER)?;
-        let identity = master.get(IDENTITY)?.ok_or("it does not say whose it is")?;
+        let identity = master
+            .get(IDENTITY)?
+            .ok_or("it does not identify its master")?;
         let last_set = master
             .get(LAST_SET)?
             .map(|value| field::<u32>(value.value()))
@@ -200,7 +205,10 @@ impl MasterStore {
         }
         for entry in read.open_table(SETS)?.iter()? {
             let (id, value) = entry?;
-            let (sealed, about) = value.value().split_first().ok_or("a set without words")?;
+            let (sealed, about) = value
+                .value()
+                .split_first()
+                .ok_or("a set has no description")?;
             take(MasterChange::Set {
                 id: id.value(),
                 about: field::<BlockSet>(about)?,
@@ -236,22 +244,23 @@ impl MasterStore {
 
 fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
     Error::environment(format!(
-        "the master's file {} cannot be read: {fault}",
+        "cannot read the master's file {}: {fault}",
         path.display()
     ))
     .hint(DAMAGED)
 }
 
 /// What can be done about a file that is there and cannot be understood.
-const DAMAGED: &str = "the file is damaged, or not a master's file: restore a copy of it. The disks keep their blocks meanwhile; an \
-                       empty master beside them does not know these blocks, so do not start one for these disks";
+const DAMAGED: &str = "the file is damaged, or is not a master's file: restore a copy of it. The disks keep their \
+                       blocks meanwhile; do not start an empty master for these disks, as it does not know their \
+                       blocks";
 
 /// What can be done where the file cannot be opened, by the cause.
 fn hint(error: &DatabaseError) -> &'static str {
     use std::io::ErrorKind;
     match error {
         DatabaseError::DatabaseAlreadyOpen => {
-            "another master has this file: end that one, or name another place with --data DIRECTORY"
+            "another master is using this file: stop it, or name another place with --data DIRECTORY"
         }
         DatabaseError::UpgradeRequired(_) => {
             "an older program wrote this file: start the master of that program, or restore a copy that this program wrote"
@@ -263,15 +272,15 @@ fn hint(error: &DatabaseError) -> &'static str {
                 "this user may not read and write the file: change its owner or mode, or start the master as its owner"
             }
             ErrorKind::NotFound | ErrorKind::NotADirectory => {
-                "the directory is not there: make it, or name another with --data DIRECTORY"
+                "the directory does not exist: create it, or name another with --data DIRECTORY"
             }
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "make room on the disk that holds the file"
+                "free space on the disk that holds the file"
             }
             ErrorKind::ReadOnlyFilesystem => {
                 "the file system is read-only: make it writable, or name another place with --data DIRECTORY"
             }
-            _ => "look at the disk that holds the file",
+            _ => "check the disk that holds the file",
         },
         _ => DAMAGED,
     }
@@ -394,8 +403,13 @@ mod tests {
         let path = directory.path().join("master.redb");
         let _first = MasterStore::open(&path).unwrap();
         let error = MasterStore::open(&path).unwrap_err();
-        assert!(error.message.contains("cannot be opened"));
-        assert!(error.hint.unwrap().contains("another master has this file"));
+        assert!(error.message.contains("cannot open"));
+        assert!(
+            error
+                .hint
+                .unwrap()
+                .contains("another master is using this file")
+        );
     }
 
     #[test]
@@ -427,7 +441,7 @@ mod tests {
                 .unwrap_err()
                 .hint
                 .unwrap()
-                .contains("make it")
+                .contains("create it")
         );
     }
 }

@@ -103,10 +103,10 @@ fn read(
             }
             None if heard.elapsed() >= SILENCE => {
                 return Err(Error::measurement(format!(
-                    "{waiting} blocks of {} do not come",
+                    "{waiting} blocks of {} do not arrive",
                     set.about.name
                 ))
-                .hint("`stackline blocks list` shows which servers are there"));
+                .hint("`stackline blocks list` shows which servers are up"));
             }
             Some(_) | None => {}
         }
@@ -122,7 +122,7 @@ fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>
         .for_each(|(number, why)| reasons.entry(*why).or_default().push(*number));
     let words = match (lost.len(), reasons.first_key_value()) {
         (1, Some((why, numbers))) => format!(
-            "block {} of {name} cannot be read: {}",
+            "cannot read block {} of {name}: {}",
             numbers[0],
             why.words()
         ),
@@ -131,7 +131,7 @@ fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>
                 .iter()
                 .map(|(why, numbers)| format!("{}: {}", ranges(numbers), why.words()));
             format!(
-                "{count} blocks of {name} cannot be read: {}",
+                "cannot read {count} blocks of {name}: {}",
                 each.collect::<Vec<_>>().join("; ")
             )
         }
@@ -142,10 +142,10 @@ fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>
         .collect();
     let named: Vec<&str> = places.iter().take(MOST_NAMED).map(String::as_str).collect();
     Error::measurement(words).hint(match named.is_empty() {
-        true => "`stackline blocks list` shows which servers and disks are there".to_owned(),
+        true => "`stackline blocks list` shows which servers and disks are up".to_owned(),
         false => {
             format!(
-                "damaged copies are at {}; what is loaded again under another name is whole",
+                "damaged copies are at {}; load the data again under another name to have it intact",
                 named.join("; ")
             )
         }

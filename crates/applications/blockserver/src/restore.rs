@@ -216,10 +216,10 @@ impl<'r> SetReader<'r> {
         let is_empty = fs::read_dir(path).map(|mut entries| entries.next().is_none());
         if path.symlink_metadata().is_ok() && !is_empty.unwrap_or(false) {
             let error = Error::input(format!(
-                "{} exists already, and the set is a directory",
+                "{} already exists, and the set is a directory",
                 path.display()
             ));
-            return Err(error.hint("-o must name a new or an empty directory"));
+            return Err(error.hint("name a new or an empty directory with -o"));
         }
         let parent = path
             .parent()
@@ -313,10 +313,11 @@ impl FolderFileWriter {
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         // Blocks come in any order.
-        ErrorKind::NotSeekable => {
-            Error::input(format!("{} cannot be written at any place", path.display()))
-                .hint("-o names a file, not a pipe")
-        }
+        ErrorKind::NotSeekable => Error::input(format!(
+            "cannot write to {} at every position",
+            path.display()
+        ))
+        .hint("name a file with -o, not a pipe"),
         _ => stackline_runs::unwritten(path.display(), error),
     }
 }

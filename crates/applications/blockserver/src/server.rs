@@ -178,7 +178,8 @@ pub(crate) fn now() -> Instant {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<RunningDiskServer> {
-    let hint = "another server may listen there; --listen HOST:PORT chooses another address";
+    let hint =
+        "another server may be listening there; choose another address with --listen HOST:PORT";
     let listener = serve::listen_at(options.listen, hint)?;
     let failed =
         |error: std::io::Error| Error::environment(format!("cannot start the server: {error}"));
@@ -375,7 +376,7 @@ impl DiskServerShared {
             && let Some(count) = self.closed.happened(std::time::Instant::now())
         {
             let words =
-                "clients that were closed because they did not read while others waited for room";
+                "clients that were closed because they did not read while others waited for space";
             (self.options.say)(&format!("{words}: {count}"));
         }
     }
@@ -391,7 +392,7 @@ impl DiskServerShared {
                 String::new()
             };
             (self.options.say)(&format!(
-                "disk {path}: at byte {} ({} bytes) is not the block that was written{others}",
+                "disk {path}: the block at byte {} ({} bytes) is not the one that was written{others}",
                 spot.offset, spot.length
             ));
         }
@@ -424,7 +425,7 @@ impl DiskServerShared {
                 (self.options.say)(&format!(
                     "disk {} is {}",
                     slot.disk.about().path,
-                    if up { "there again" } else { "gone" }
+                    if up { "available again" } else { "gone" }
                 ));
                 changed.push(DiskChanged {
                     disk: at as u16,

@@ -40,7 +40,7 @@ pub fn carry_out<T: Tap<SimDatagram>>(
     while !site.is_connected() {
         if simulation.next(CONNECTING)?.is_none() {
             return Err(Error::measurement(
-                "not all connections came about within a minute",
+                "not all connections were established within a minute",
             ));
         }
     }
@@ -74,7 +74,7 @@ fn askers(scene: &BlockScene<'_>) -> Result<Vec<Asker>> {
     let of = |(index, (set, demand)): (usize, &(BlockSet, Demand))| {
         if matches!(demand, Demand::Viewer(_)) && set.picture.is_none() {
             return Err(Error::input(format!(
-                "the set {} has no picture that could be viewed",
+                "the set {} has no picture to view",
                 set.name
             )));
         }

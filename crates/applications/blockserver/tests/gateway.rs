@@ -541,7 +541,7 @@ fn a_corrupt_block_is_502() {
         (answer.status, answer.text()),
         (
             502,
-            "502: block 2 of map: the block read is not the one written\n".into()
+            "502: block 2 of map: the block read differs from the one written\n".into()
         )
     );
     assert_eq!(http.get("/map/1").status, 200);

@@ -154,7 +154,7 @@ fn a_master_that_forgot_what_it_gave_out_is_refused() {
     wait_for("it is refused", || {
         let said = SAID.lock().unwrap();
         said.iter()
-            .any(|words| words.contains("it has forgotten what it gave out"))
+            .any(|words| words.contains("it has lost part of its record of allocated space"))
             .then_some(())
     });
     assert!(

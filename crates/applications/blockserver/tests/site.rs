@@ -290,7 +290,7 @@ fn loads_of_one_name_do_not_mix() {
         site.load(&other)
             .unwrap_err()
             .message
-            .contains("exists already")
+            .contains("already exists")
     );
     first.delete("map").unwrap();
     site.load(&other).unwrap();

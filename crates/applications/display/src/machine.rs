@@ -94,7 +94,7 @@ impl DisplayEndReason {
         match self {
             Self::Malformed(why) => why.words(),
             Self::NotHello => {
-                format!("it does not speak version {VERSION} of the display's protocol")
+                format!("it does not speak version {VERSION} of the display protocol")
             }
             Self::Stranger => "it does not know the display's secret".to_owned(),
             Self::Beyond => "client exceeded its credit".to_owned(),

@@ -288,13 +288,13 @@ impl Near {
                 }
                 MISSING => {
                     let missing = NgpDefinitionDigest::try_from(body)
-                        .map_err(|_| Broken("what is missing has no digest"))?;
+                        .map_err(|_| Broken("a missing definition has no valid digest"))?;
                     let items = lock(&self.sent)
                         .get(&missing)
-                        .ok_or(Broken("what is missing was never sent"))?;
+                        .ok_or(Broken("the missing definition was never sent"))?;
                     put(&mut self.out, AGAIN, &[&items]);
                 }
-                _ => return Err(Broken("a display sends no definitions")),
+                _ => return Err(Broken("a display does not send definitions")),
             }
         }
         Ok(answers)
@@ -358,7 +358,7 @@ impl Far {
                     let key = body
                         .strip_prefix(&MAGIC)
                         .and_then(|key| NgpDefinitionKey::try_from(key).ok());
-                    let key = key.ok_or(Broken("it speaks another version"))?;
+                    let key = key.ok_or(Broken("it speaks another protocol version"))?;
                     self.is_greeted = true;
                     self.store = kept.take().map(|kept| kept(&key)).unwrap_or_default();
                     let announced: Vec<u8> = lock(&self.store)
@@ -373,12 +373,12 @@ impl Far {
                 }
                 (_, false) => return Err(Broken("it did not authenticate")),
                 (AGAIN, _) => lock(&self.store).keep(&body),
-                (HELLO | MISSING, _) => return Err(Broken("a client sends no such frame")),
+                (HELLO | MISSING, _) => return Err(Broken("a client does not send such frames")),
                 _ => {
                     self.waiting_bytes += body.len();
                     if self.waiting_bytes > WAITING {
                         return Err(Broken(
-                            "too much waits for a definition that was not sent again",
+                            "too much data waits for a definition that was not resent",
                         ));
                     }
                     self.waiting.push_back((what, body));
@@ -588,7 +588,7 @@ mod tests {
             far.receive(&frames, |_| SharedStore::default())
                 .unwrap_err()
                 .words(),
-            "too much waits for a definition that was not sent again"
+            "too much data waits for a definition that was not resent"
         );
     }
 

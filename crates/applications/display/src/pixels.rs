@@ -351,7 +351,7 @@ pub fn palette() -> Vec<[u8; 3]> {
 /// # Errors
 /// A sentence when they cannot be encoded.
 pub fn png(pixels: &Pixels) -> Result<Vec<u8>, String> {
-    let failed = |error: png::EncodingError| format!("the window cannot be encoded: {error}");
+    let failed = |error: png::EncodingError| format!("cannot encode the window: {error}");
     let (width, height) = (pixels.width.max(1) as u32, pixels.height.max(1) as u32);
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, width, height);

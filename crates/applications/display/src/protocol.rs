@@ -152,13 +152,13 @@ impl MalformedDisplayMessage {
     #[must_use]
     pub fn words(self) -> String {
         match self {
-            Self::Length => "a message is shorter than its own head".to_owned(),
+            Self::Length => "a message is shorter than its own header".to_owned(),
             Self::Operation(number) => format!("unknown operation {number}"),
-            Self::Form(number) => format!("a message of operation {number} has a wrong length"),
-            Self::Magic => "it does not begin as a client of a display does".to_owned(),
+            Self::Form(number) => format!("a message of operation {number} has the wrong length"),
+            Self::Magic => "it does not start like a display client".to_owned(),
             Self::Version(version) => {
                 format!(
-                    "it speaks version {version} of the protocol, and this is version {VERSION}"
+                    "it speaks version {version} of the protocol, but this is version {VERSION}"
                 )
             }
         }

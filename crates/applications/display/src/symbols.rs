@@ -71,20 +71,18 @@ impl DisplayRefusal {
         match self {
             Self::NoSymbol => "unknown symbol",
             Self::NoItem => "the symbol has no such item",
-            Self::ItemExists => "the symbol has an item of that id already",
+            Self::ItemExists => "the symbol already has an item with that id",
             Self::Circle => "the symbol would call itself",
             Self::Memory => "the client's memory on the display is used up",
             Self::NoWindow => "unknown window",
-            Self::TooMany => "there are as many as there may be",
-            Self::Order => "the request does not fit what is open",
+            Self::TooMany => "the maximum number already exists",
+            Self::Order => "the request does not match what is open",
             Self::TooMuch => {
-                "a picture has more than the display draws of one: the rest is left out"
+                "a picture has more than the display draws at most: the rest is omitted"
             }
             Self::NoDisplay => "no display answers the agent that this client is connected to",
             Self::Bytes => "the item's bytes do not fit its kind",
-            Self::Work => {
-                "looking through the symbols takes more work than the display does at once"
-            }
+            Self::Work => "searching the symbols takes more work than the display does at once",
         }
     }
 

@@ -113,7 +113,7 @@ impl DisplayAddress {
         }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() {
-                Err("a path behind `unix:`".into())
+                Err("a path after `unix:`".into())
             } else {
                 Ok(Self::Unix(path.into()))
             };
@@ -133,16 +133,17 @@ impl DisplayAddress {
             };
             let below = Self::of(rest).ok().filter(is_stream);
             return below.map(|below| Self::Ngp(Box::new(below), NgpSentDefinitions::new(), changes)).ok_or_else(|| {
-                format!("a stream behind `{prefix}`, as in {prefix}127.0.0.1:7085, {prefix}unix:PATH or {prefix}pup:127.0.0.1:7085")
+                format!("a stream after `{prefix}`, as in {prefix}127.0.0.1:7085, {prefix}unix:PATH or \
+                         {prefix}pup:127.0.0.1:7085")
             });
         }
         if let Some(rest) = text.strip_prefix("vio:") {
             // An argument can be read by every user of the machine.
             if rest.contains('@') {
-                return Err("vio:HOST:PORT/ADDRESS without a secret: that comes from a file or the environment".into());
+                return Err("vio:HOST:PORT/ADDRESS without a secret: the secret comes from a file or the environment".into());
             }
             return Self::through(rest).ok_or_else(|| {
-                "vio:HOST:PORT/ADDRESS: an internet server, and HOST:PORT or pup:HOST:PORT to which it connects".into()
+                "vio:HOST:PORT/ADDRESS: an internet server, and the HOST:PORT or pup:HOST:PORT that it connects to".into()
             });
         }
         let named = SCHEMES
@@ -157,7 +158,7 @@ impl DisplayAddress {
         }
         Err(match scheme.prefix {
             "" => "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into(),
-            prefix => format!("HOST:PORT behind `{prefix}`"),
+            prefix => format!("HOST:PORT after `{prefix}`"),
         })
     }
 
@@ -298,13 +299,13 @@ fn terminal(is_one: bool) -> Result<DisplayStream> {
     };
     if is_one && raw.is_none() {
         return Err(Error::input("standard input is not a terminal")
-            .hint("`stackline display terminal -- PROGRAM` serves programs on terminals"));
+            .hint("serve programs on terminals with `stackline display terminal -- PROGRAM`"));
     }
     let clone = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let ends =
         clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
-    let (input, output) = ends
-        .map_err(|error| Error::environment(format!("the terminal cannot be opened: {error}")))?;
+    let (input, output) =
+        ends.map_err(|error| Error::environment(format!("cannot open the terminal: {error}")))?;
     Ok(DisplayStream::Terminal(TerminalStream {
         input,
         output,

@@ -84,7 +84,7 @@ fn one(
         patience,
         secret,
     } = service;
-    let lost = |error: std::io::Error| format!("a client is lost: {error}");
+    let lost = |error: std::io::Error| format!("lost a client: {error}");
     let secret = if client.is_same_user() {
         Vec::new()
     } else {
@@ -94,7 +94,7 @@ fn one(
     match greet(&mut client, &mut agent) {
         Ok(true) => drop(place),
         Ok(false) if place.is_lost() => {
-            return Err("newer connections came before it authenticated".into());
+            return Err("newer connections arrived before it authenticated".into());
         }
         Ok(false) => return Ok(()),
         Err(why) => {
@@ -107,7 +107,7 @@ fn one(
     }
     let Some(_place) = clients.enter() else {
         too_many(&mut client);
-        return Err(format!("{MOST_CLIENTS} are connected already"));
+        return Err(format!("{MOST_CLIENTS} clients are already connected"));
     };
     let shared = Arc::new(Mutex::new(DisplayAgentShared {
         agent,
@@ -270,7 +270,7 @@ fn keep(
         refused += u32::from(said_hello && !is_known);
         if refused >= REFUSALS {
             return Err(format!(
-                "the display at {display} does not take a client: its secret or its version may be wrong"
+                "the display at {display} does not accept a client: the secret or the version may be wrong"
             ));
         }
         // A display that takes nobody is not asked again and again without a pause.
@@ -321,7 +321,12 @@ fn answers(
             break;
         }
         let back = lock(shared).agent.from_display(&piece[..count]);
-        let back = back.map_err(|why| format!("what answers is not a display: {}", why.words()))?;
+        let back = back.map_err(|why| {
+            format!(
+                "the server at the display's address is not a display: {}",
+                why.words()
+            )
+        })?;
         if let Err(error) = client.write_all(&back) {
             lock(shared).is_over = true;
             return if is_slow(&error) {

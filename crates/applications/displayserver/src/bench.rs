@@ -76,7 +76,7 @@ stackline_core::named_values!(DisplayBenchPicture,
     Vectors = "vectors";
     Rectangles = "rectangles";
     Text = "text";
-    Short = "short", "Lines of 10 pixels, as x11perf has them; only where it is named");
+    Short = "short", "Lines of 10 pixels, as in x11perf; only if named");
 
 impl DisplayBenchPicture {
     /// Those of the paper.

@@ -105,18 +105,19 @@ impl DisplayClient {
                 Ok(client)
             }
             Ok(DisplayAnswer::Refused { request: 0, why }) if why == DisplayRefusal::NoDisplay as u8 => Err(Error::environment(
-                format!("the agent at {address} has no display: none answers where it looks for one"),
+                format!("the agent at {address} has no display: none answers at the address that it uses"),
             )
-            .hint("start it, `stackline display serve`, or the agent with another one, `--to`")),
+            .hint("start a display (`stackline display serve`), or start the agent with another one (`--to`)")),
             Ok(DisplayAnswer::Refused { request: 0, why }) if why == DisplayRefusal::TooMany as u8 => {
-                Err(Error::environment(format!("the display at {address} has as many clients as it takes"))
-                    .hint("end one of them, or start another display: `stackline display serve --listen HOST:PORT`"))
+                Err(Error::environment(format!("the display at {address} has reached its client limit"))
+                    .hint("stop one of them, or start another display: `stackline display serve --listen HOST:PORT`"))
             }
-            Ok(_) => Err(Error::environment(format!("what answers at {address} is not a display"))),
+            Ok(_) => Err(Error::environment(format!("the server at {address} is not a display"))),
             // That nobody is there was said with what would be.
             Err(error) if error.blame == Blame::Environment => Err(error),
             Err(error) => Err(error
-                .hint("the display may want another secret (--secret-file), listen for `ngp:` there, or speak another version")),
+                .hint("the display may require another secret (--secret-file), listen for `ngp:` there, or speak \
+                       another version")),
         }
     }
 
@@ -289,7 +290,7 @@ impl DisplayClient {
         loop {
             let taken = DisplayAnswer::take(&self.rest);
             let taken = taken.map_err(|why| {
-                Error::measurement(format!("what answers is not a display: {}", why.words()))
+                Error::measurement(format!("the server is not a display: {}", why.words()))
             })?;
             if let Some((answer, length)) = taken {
                 self.rest.drain(..length);
@@ -300,13 +301,12 @@ impl DisplayClient {
             match self.stream.read(&mut piece) {
                 Ok(0) if self.refused == Some((0, DisplayRefusal::NoDisplay)) => {
                     return Err(Error::measurement("the agent's display is gone and did not come back").hint(
-                        "start it again, `stackline display serve`; the agent's `--patience` is how long it waits",
+                        "restart it (`stackline display serve`); the agent's `--patience` sets how long it waits",
                     ));
                 }
                 Ok(0) => {
-                    return Err(Error::measurement("the display ended the connection").hint(
-                        "start it again, `stackline display serve`: what was drawn is gone with it",
-                    ));
+                    return Err(Error::measurement("the display closed the connection")
+                        .hint("restart it (`stackline display serve`); what was drawn is lost"));
                 }
                 Ok(count) => {
                     self.rest.extend_from_slice(&piece[..count]);
@@ -359,6 +359,6 @@ fn lost(error: &io::Error, patience: Duration) -> Error {
             "the display has not answered for {} s",
             patience.as_secs()
         )),
-        _ => Error::measurement(format!("the connection to the display is lost: {error}")),
+        _ => Error::measurement(format!("lost the connection to the display: {error}")),
     }
 }

@@ -48,29 +48,29 @@ impl DisplayListener {
     pub fn at(address: &DisplayAddress) -> Result<Self> {
         let failed = |error: io::Error| {
             let why = match error.kind() {
-                io::ErrorKind::NotFound => "make its directory, or choose another address",
+                io::ErrorKind::NotFound => "create its directory, or choose another address",
                 io::ErrorKind::PermissionDenied => {
-                    "that needs more rights than this program has: choose another address"
+                    "this program lacks the permission: choose another address"
                 }
                 io::ErrorKind::InvalidInput => {
-                    "the path of a unix socket has at most 107 bytes: choose a shorter one"
+                    "a unix socket path has at most 107 bytes: choose a shorter one"
                 }
                 io::ErrorKind::AddrNotAvailable => {
                     "this machine does not have that address: choose another one"
                 }
-                _ => "another program may use it: choose another address",
+                _ => "another program may be using it: choose another address",
             };
             let hint = format!("{why} (`--listen`, for a page `--view`)");
             cannot_listen(address, &error, &hint)
         };
         match address {
-            DisplayAddress::Vio(..) => Err(Error::input("an internet server connects to others, and nobody to it")
+            DisplayAddress::Vio(..) => Err(Error::input("an internet server connects to others, but nothing can connect to it")
                 .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
             DisplayAddress::Terminal | DisplayAddress::Pipe => {
-                Err(Error::input("nobody connects to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
+                Err(Error::input("nothing can connect to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
             }
             DisplayAddress::Ngp(below, _, NgpChangeDelivery::Newest) => {
-                Err(Error::input("which changes are sent is the client's choice: nobody listens for `ngp-newest:`")
+                Err(Error::input("the client chooses which changes are sent, so nothing can listen at `ngp-newest:`")
                     .hint(format!("listen at ngp:{below}; clients name it ngp-newest:{below}")))
             }
             DisplayAddress::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), NgpDefinitionStores::default())),
@@ -81,8 +81,9 @@ impl DisplayListener {
                 };
                 once_free(listens).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
             }
-            DisplayAddress::Messages(_) => Err(Error::input("V's messages have no connections to listen for").hint(
-                "`display serve --listen ikp:HOST:PORT` serves a display by them; others listen at HOST:PORT or unix:PATH",
+            DisplayAddress::Messages(_) => Err(Error::input("V messages have no connections to listen for").hint(
+                "serve a display over them with `display serve --listen ikp:HOST:PORT`; others listen at HOST:PORT or \
+                 unix:PATH",
             )),
             DisplayAddress::Tcp(place) => once_free(|| TcpListener::bind(place)).map(Self::Tcp).map_err(failed),
             DisplayAddress::Pup(place) => PupListener::bind(place).map(Self::Pup).map_err(failed),

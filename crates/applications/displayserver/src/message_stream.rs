@@ -80,10 +80,13 @@ impl DisplayMessageStream {
             .send(&message, IkpClientSegments::none(), &mut reply)
             .map_err(silent)?;
         let Some((what, answers)) = reply[..count].split_first() else {
-            return Err(io::Error::other("the reply makes no sense"));
+            return Err(io::Error::other("the reply is invalid"));
         };
         if *what == ENDS {
-            let why = format!("the display ends it: {}", String::from_utf8_lossy(answers));
+            let why = format!(
+                "the display closed the connection: {}",
+                String::from_utf8_lossy(answers)
+            );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         self.answers.extend_from_slice(answers);

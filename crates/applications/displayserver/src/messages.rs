@@ -60,7 +60,7 @@ pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAd
         cannot_listen(
             &format_args!("ikp:{at}"),
             &why,
-            "another program may use it: choose another address with `--listen`",
+            "another program may be using it: choose another address with `--listen`",
         )
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;

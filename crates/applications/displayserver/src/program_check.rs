@@ -16,28 +16,28 @@ const USUAL: &str = "/bin:/usr/bin";
 pub fn check(program: &[String]) -> Result<()> {
     let name = program
         .first()
-        .ok_or_else(|| Error::input("no program is named"))?;
+        .ok_or_else(|| Error::input("no program specified"))?;
     let places = places(name);
     if places.iter().any(|place| is_executable(place)) {
         return Ok(());
     }
     match places.iter().find(|place| place.exists()) {
         Some(place) if place.is_dir() => Err(Error::input(format!(
-            "{name} cannot be started: it is a directory"
+            "cannot start {name}: it is a directory"
         ))
         .hint("name a program in it")),
         Some(place) => Err(
-            Error::input(format!("{name} cannot be started: it is not executable"))
-                .hint(format!("`chmod +x {}` makes it so", place.display())),
+            Error::input(format!("cannot start {name}: it is not executable"))
+                .hint(format!("make it executable with `chmod +x {}`", place.display())),
         ),
         None if name.contains('/') => Err(Error::input(format!(
-            "{name} cannot be started: no such file"
+            "cannot start {name}: no such file"
         ))
-        .hint("name one that is there, or a program in PATH")),
+        .hint("name an existing file, or a program in PATH")),
         None => Err(Error::input(format!(
-            "{name} cannot be started: no directory of PATH has it"
+            "cannot start {name}: no directory in PATH contains it"
         ))
-        .hint("check that it is installed; name a program elsewhere with its directory, as in ./PROGRAM")),
+        .hint("check that it is installed; for a program elsewhere, include its directory, as in ./PROGRAM")),
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
         assert!(
             check("no-such-program")
                 .unwrap_err()
-                .contains("no directory of PATH has it")
+                .contains("no directory in PATH contains it")
         );
         assert!(
             check("/no/such/program")

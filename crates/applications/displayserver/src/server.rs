@@ -259,7 +259,7 @@ impl DisplayServer {
         match served.greet(&mut stream) {
             Greeted::Known => {}
             Greeted::Gone if place.is_lost() => {
-                return sent_away("newer connections came before it authenticated".into());
+                return sent_away("newer connections arrived before it authenticated".into());
             }
             Greeted::Gone => return None,
             Greeted::Ends(why) => {
@@ -279,7 +279,7 @@ impl DisplayServer {
         drop(place);
         let Some(attends) = self.admit(id, &display) else {
             too_many(&mut stream);
-            return sent_away(format!("{MOST_CLIENTS} are connected already"));
+            return sent_away(format!("{MOST_CLIENTS} clients are already connected"));
         };
         let why = thread::scope(|scope| {
             let (display, end) = (&display, EndsAttending(self, id));

@@ -149,8 +149,10 @@ fn run(
         let is_measured = || sites.first().is_some_and(|site| site.is_measured());
         let was_measured = is_measured();
         let now = simulation.next(AT_MOST)?.ok_or_else(|| {
-            Error::measurement("the simulated trials do not end within 30 days of their own time")
-                .hint("fewer of them (`--trials`), a smaller picture or a faster line do")
+            Error::measurement(
+                "the simulated trials do not finish within 30 days of simulated time",
+            )
+            .hint("use fewer trials (`--trials`), a smaller picture or a faster line")
         })?;
         if let Some(watched) = &mut watched
             && (watched.is_due(now) || was_measured != is_measured())
@@ -201,13 +203,13 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
             )
         {
             return refused(
-                "an internet server is for streams",
-                "class agent, terminal or distributed, over tcp or pup",
+                "an internet server works only with streams",
+                "use class agent, terminal or distributed, over tcp or pup",
             );
         }
         if internet == Some(from) {
             return refused(
-                "the internet server is the display's",
+                "the internet server belongs to the display",
                 "put it on the display's host or on a third one",
             );
         }
@@ -221,14 +223,14 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
         (DisplaySceneClass::Local, _) => Ok([from, to, third]),
         _ if from == to => refused(
             "the application is on the display's host",
-            "that is class `local`",
+            "use class `local`",
         ),
         (DisplaySceneClass::Messages, DisplaySceneCarrier::Ikp) | (DisplaySceneClass::Agent, _) => {
             Ok([from, to, third])
         }
         (DisplaySceneClass::Messages, _) => refused(
-            "messages between V's hosts go over `ikp`",
-            "`--over ikp`, or choose another class",
+            "messages between V hosts go over `ikp`",
+            "use `--over ikp`, or choose another class",
         ),
         (_, DisplaySceneCarrier::Ikp) => refused(
             "this class has no messages",

@@ -120,7 +120,7 @@ fn greet(
         None => {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "only programs of this user get one here",
+                "only programs of this user get a terminal here",
             ));
         }
     }
@@ -260,7 +260,7 @@ fn knock(
         let Ok(count @ 1..) = read else {
             return Err(unopened(
                 at,
-                "it ended the connection before it asked for the secret",
+                "it closed the connection before it asked for the secret",
             ));
         };
         let is_there = hears(&piece[..count], &mut data);
@@ -275,11 +275,13 @@ fn knock(
             Knocking::Open => {
                 return Err(unopened(
                     at,
-                    "it does not ask for a secret, as stackline's terminals do",
+                    "it does not ask for a secret, unlike stackline terminals",
                 ));
             }
             Knocking::Waits | Knocking::Said if is_there && said => {}
-            Knocking::Waits | Knocking::Said => return Err(unopened(at, "the connection is lost")),
+            Knocking::Waits | Knocking::Said => {
+                return Err(unopened(at, "the connection was lost"));
+            }
         }
     }
 }

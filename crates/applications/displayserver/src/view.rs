@@ -125,7 +125,7 @@ fn admitted(
                 answer.response
             }
             None => busy_response(&format!(
-                "{MOST} browsers are connected, the most that are allowed"
+                "{MOST} browsers are connected, which is the maximum"
             )),
         }
     })?;

@@ -219,12 +219,14 @@ fn who_connects_in_vain_is_told_why() {
         &DisplayAddress::Tcp("127.0.0.1:1".into()),
         Duration::from_millis(1),
     );
-    assert!(why(&nowhere, b"").ends_with("has no display: none answers where it looks for one"));
+    assert!(
+        why(&nowhere, b"").ends_with("has no display: none answers at the address that it uses")
+    );
     // A display without a secret behind an agent with one, which only those pass who know it.
     let (listener, display) = listen();
     DisplayServer::new(DisplayClientLimits::default(), Vec::new()).listen(listener, |_| {});
     let place = known(&display, Duration::from_secs(10), b"secret");
-    assert_eq!(why(&place, b"another"), "the display ended the connection");
+    assert_eq!(why(&place, b"another"), "the display closed the connection");
     DisplayClient::connect(&place, b"secret")
         .unwrap()
         .sync(1)

@@ -113,7 +113,7 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
     let error = refused(&format!("vio:{local}/{tcp}"));
     assert!(
         error.contains(&format!(
-            "the internet server at ikp:{local} refuses it: the secret does not match"
+            "the internet server at ikp:{local} refused the request: the secret does not match"
         )),
         "{error}"
     );
@@ -121,7 +121,7 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
     assert!(
         nobody
             .message
-            .contains("the internet server finds nobody at 127.0.0.1:1"),
+            .contains("the internet server cannot connect to 127.0.0.1:1"),
         "{nobody}"
     );
     assert!(
@@ -236,8 +236,8 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
     }
     // How it failed is told behind all that it said.
     for (script, how) in [
-        ("exit 7", "sh ended with exit code 7"),
-        ("kill -TERM $$", "sh was ended by signal 15"),
+        ("exit 7", "sh exited with code 7"),
+        ("kill -TERM $$", "sh was killed by signal 15"),
     ] {
         let server = serve(&format!("echo said; {script}"), None);
         let (mut stream, mut all) = (
@@ -263,7 +263,7 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
         .read(&mut [0; 10])
         .unwrap_err();
     assert!(
-        error.to_string().contains("/nowhere cannot be started"),
+        error.to_string().contains("cannot start /nowhere"),
         "{error}"
     );
 }

@@ -193,7 +193,7 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
 fn nobody_listens_for_the_newest_changes_alone() {
     let error =
         DisplayListener::at(&DisplayAddress::of("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
-    assert!(error.message.contains("the client's choice"), "{error}");
+    assert!(error.message.contains("the client chooses"), "{error}");
     assert!(error.hint.unwrap().contains("listen at ngp:127.0.0.1:0"));
 }
 
@@ -220,7 +220,7 @@ fn who_speaks_something_else_is_told() {
         assert!(
             DisplayAddress::of(wrong)
                 .unwrap_err()
-                .contains("a stream behind `ngp:`"),
+                .contains("a stream after `ngp:`"),
             "{wrong}"
         );
     }

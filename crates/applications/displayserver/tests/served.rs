@@ -62,7 +62,7 @@ fn one_client_too_many_is_told_so() {
         .collect();
     let error = DisplayClient::connect(&address, b"").unwrap_err();
     assert!(
-        error.message.ends_with("has as many clients as it takes") && error.hint.is_some(),
+        error.message.ends_with("has reached its client limit") && error.hint.is_some(),
         "{error:?}"
     );
     drop(clients);
@@ -398,8 +398,7 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
             ),
         );
         assert!(
-            answer.starts_with("HTTP/1.1 431 ")
-                && answer.ends_with("longer than the 8192 bytes that are read of one\n"),
+            answer.starts_with("HTTP/1.1 431 ") && answer.ends_with("longer than 8192 bytes\n"),
             "{answer}"
         );
     }
@@ -425,7 +424,7 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
         let (head, body) = refused.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 400 "), "{refused}");
         assert!(
-            body.starts_with("no WebSocket is opened: ")
+            body.starts_with("cannot open a WebSocket: ")
                 && body.contains("Key")
                 && body.ends_with('\n'),
             "{refused}"
@@ -525,7 +524,7 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
         .unwrap();
     let told = greedy.sync(1).unwrap_err();
     assert!(
-        told.message.contains("the rest is left out"),
+        told.message.contains("the rest is omitted"),
         "{}",
         told.message
     );

@@ -92,7 +92,7 @@ fn only_what_is_asked_for_is_made() {
     assert_eq!(output.status.code(), Some(2));
     assert!(
         text(&output.stderr)
-            .contains("hint: there are: Formulas; 4.2.3; 4.2.3, loaded; Figure 3; Table 2")
+            .contains("hint: choose one of: Formulas; 4.2.3; 4.2.3, loaded; Figure 3; Table 2")
     );
 }
 

@@ -35,7 +35,7 @@ use crate::paper::PaperExperiment;
 /// Its line in the list of papers.
 pub const PAPER: PaperExperiment = PaperExperiment {
     name: "arpanet",
-    title: "BBN Report 2499, 1973, throughput of the ARPANET: Tables 1 to 7, section 2.2.1, networks of more IMPs",
+    title: "BBN Report 2499, 1973, throughput of the ARPANET: Tables 1 to 7, section 2.2.1, larger networks",
     profile: network_setup::MAP,
     reproduce: reproduce::reproduce,
     measure: None,

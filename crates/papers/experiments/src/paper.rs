@@ -100,9 +100,9 @@ impl ReproductionSettings<'_> {
             .collect();
         if let (Some(only), false) = (self.only, names.iter().any(|name| self.wants(name))) {
             return Err(Error::input(format!(
-                "no table or figure has a name that begins with {only}"
+                "no table or figure has a name that starts with {only}"
             ))
-            .hint(format!("there are: {}", names.join("; "))));
+            .hint(format!("choose one of: {}", names.join("; "))));
         }
         let is_wanted = |(names, _): &&PaperTables<'_>| names.iter().any(|name| self.wants(name));
         let wanted: Vec<_> = parts.iter().filter(is_wanted).collect();

@@ -6,14 +6,14 @@ use stackline_report::sheet::{Sheet, SheetCell, SheetColumn};
 /// From this difference on a reason stands beside it, percent.
 pub(crate) const DIFFERENCE_NEEDS_REASON: f64 = 10.0;
 /// What stands there where nobody knows.
-const NOT_KNOWN: &str = "not known";
+const NOT_KNOWN: &str = "unknown";
 /// How the note of a table begins that has nothing printed.
-const NOTHING: &str = "Nothing printed is compared";
+const NOTHING: &str = "No published values to compare";
 
 /// The columns, behind those of the values themselves.
 const COLUMNS: [(&str, &str); 2] = [("off_percent", "off %"), ("why", "why")];
 /// The columns before them, of tables with a value in each row.
-const VALUES: [(&str, &str); 2] = [("printed", "printed"), ("here", "here")];
+const VALUES: [(&str, &str); 2] = [("printed", "published"), ("here", "here")];
 
 /// A figure as a paper prints it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use stackline_sim::{CAPABILITIES, SimRunLimits, SimRunOutcome, SimRunScene};
 use stackline_spec::{Available, CheckContext, Overrides, check};
 
 fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
-    let none = |_: &str| Err("a profile names no files".to_owned());
+    let none = |_: &str| Err("a profile cannot name files".to_owned());
     let stacks = stackline_sim::stack_tables();
     let worlds = [Available {
         can: CAPABILITIES,
@@ -37,7 +37,7 @@ fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
 /// # Errors
 /// Never for the texts that papers have.
 pub(crate) fn networks(text: &str) -> Result<Vec<Network>> {
-    let none = || Error::measurement("the machines of the paper cannot be read");
+    let none = || Error::measurement("cannot read the machines of the paper");
     Ok(plan(text, true).ok_or_else(none)?.networks)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn stack(over: &str) -> Result<Stack> {
 pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<SimRunOutcome> {
     let wrong = || {
         Error::measurement(format!(
-            "it is not right: {}",
+            "invalid specification: {}",
             text.lines().last().unwrap_or_default()
         ))
     };

@@ -29,7 +29,8 @@ use crate::paper::PaperExperiment;
 /// Its line in the list of papers.
 pub const PAPER: PaperExperiment = PaperExperiment {
     name: "vsystem",
-    title: "Lantz, Nowicki and Theimer 1985, a display as a distributed application: Tables 3-1 to 8-2, its factors ranked, its lessons of TCP",
+    title: "Lantz, Nowicki and Theimer 1985, a display as a distributed application: Tables 3-1 to 8-2, its ranking \
+            of factors, its lessons about TCP",
     profile: case::PROFILE,
     reproduce: reproduce::reproduce,
     measure: Some(local_display::measure),

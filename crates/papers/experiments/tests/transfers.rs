@@ -209,7 +209,7 @@ fn what_is_no_experiment_is_refused() {
         |network: &Network| BlastExperiment::new(network, &options, 4, ANSWER).unwrap_err();
     let mut lossy = network.clone();
     lossy.links[0].loss = LossModel::Independent(0.1);
-    assert!(refused(&lossy).message.contains("not free of chance"));
+    assert!(refused(&lossy).message.contains("has random behaviour"));
     let alone = Network {
         hosts: network.hosts[..1].to_vec(),
         ..network.clone()
@@ -225,6 +225,6 @@ fn what_is_no_experiment_is_refused() {
             .error_free()
             .unwrap_err()
             .message
-            .contains("does not end")
+            .contains("does not finish")
     );
 }

@@ -2,7 +2,7 @@
 //! the boundary, and a null pointer where one is needed is an error.
 #![allow(
     unsafe_code,
-    reason = "what C calls takes C's pointers; each use says what the caller promises"
+    reason = "callbacks from C take raw C pointers; each use documents what the caller must guarantee"
 )]
 
 mod event;
@@ -46,7 +46,7 @@ unsafe impl Send for CallbackContext {}
 fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
     let done = catch_unwind(AssertUnwindSafe(what));
     let failed = |_| {
-        Error::measurement("the library failed within itself")
+        Error::measurement("internal error of the library")
             .hint("please report this, with the call that failed")
     };
     done.unwrap_or_else(|panic| Err(failed(panic)))
@@ -92,8 +92,8 @@ fn options(given: &FfiClientOptions) -> Result<client::BlockClientOptions> {
         }
     };
     if given.reserved != 0 {
-        return Err(Error::input("what is reserved in the options is not zero")
-            .hint("set all of them to zero first"));
+        return Err(Error::input("reserved bits in the options are not zero")
+            .hint("set all options to zero first"));
     }
     let receive_buffer = usize::try_from(given.receive_buffer)
         .ok()
@@ -327,9 +327,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
             return Err(none("the memory"));
         }
         if size < all {
-            return Err(Error::input(format!(
-                "{all} bytes are to be read into {size}"
-            )));
+            return Err(Error::input(format!("cannot read {all} bytes into {size}")));
         }
         let mut done = 0;
         range_read::read_range(

@@ -57,8 +57,7 @@ impl Master {
         let is_new = known.is_none();
         let before = known.map(|server| server.disks.clone()).unwrap_or_default();
         let Some(identities) = identities(&before, &join.disks) else {
-            let words =
-                "its disks are not those it had: start it with the same ones, in the same order";
+            let words = "its disks have changed: start it with the same ones, in the same order";
             return actions.refuse_and_close(connection, Why::Disk, words);
         };
         let own = ownership::MasterIdentity {
@@ -121,7 +120,7 @@ impl Master {
     fn joining_number(&self, name: &str) -> Result<u16, RequestRefusal> {
         let known = self.servers.iter().find(|(_, server)| server.name == name);
         if known.is_some_and(|(_, server)| server.connection.is_some()) {
-            let words = "a server of that name is up";
+            let words = "a server with that name is already up";
             return Err(RequestRefusal::new(Why::Busy, words));
         }
         let next = || self.servers.keys().next_back().map_or(0, |last| last + 1);

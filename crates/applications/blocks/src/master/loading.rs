@@ -41,7 +41,7 @@ impl SetState {
     fn go_on_loading(&mut self, connection: u64, about: &BlockSet) -> Result<u64, RequestRefusal> {
         let name = &about.name;
         let words = if self.sealed {
-            format!("the set {name} exists already")
+            format!("the set {name} already exists")
         } else if self.loader.is_some_and(|loader| loader != connection) {
             format!("another client is loading the set {name}")
         } else if self.about != *about {
@@ -107,7 +107,7 @@ impl Master {
         let id = self
             .last_set
             .checked_add(1)
-            .ok_or_else(|| RequestRefusal::new(Why::Limit, "all numbers of sets were used"))?;
+            .ok_or_else(|| RequestRefusal::new(Why::Limit, "all set numbers have been used"))?;
         self.last_set = id;
         actions.changes.push(MasterChange::Set {
             id,
@@ -133,11 +133,11 @@ impl Master {
             return Err(no_such_block());
         }
         if about.placement == BlockPlacementPolicy::Given && reserve.given.len() != count {
-            let words = "a place is needed for each block";
+            let words = "each block needs a place";
             return Err(RequestRefusal::new(Why::Malformed, words));
         }
         if set.pending.len() + count * usize::from(about.replicas) > MOST_PENDING {
-            let words = "commit what was reserved before more is reserved";
+            let words = "commit the reserved blocks before reserving more";
             return Err(RequestRefusal::new(Why::Limit, words));
         }
         Ok(about)
@@ -221,7 +221,7 @@ impl Master {
             .count();
         let rests = disks.iter().any(|space| space.rests(self.now));
         let later = if rests {
-            "; space that a load reserved and did not use is free again a minute after that load ended"
+            "; space that a load reserved but did not use becomes free a minute after that load ends"
         } else {
             ""
         };
@@ -235,7 +235,8 @@ impl Master {
             0 if !read_only.is_empty() => "all disks are read-only".into(),
             up if up < copies => format!("{copies} cop{need} {copies} {disk}; {up} {are} up"),
             up => format!(
-                "no room for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} {are} up, {room} of them with so much room{later}",
+                "no space for block {number} of {}: {copies} cop{need} {copies} {disk} with {length} bytes free; {up} \
+                 {are} up, {room} of them with enough space{later}",
                 about.name
             ),
         }
@@ -326,7 +327,7 @@ impl Master {
             .all(is_its_own)
         {
             let words =
-                "a place was not reserved by this load, or was given back: reserve places again";
+                "a place was not reserved by this load, or has been released: reserve places again";
             return Err(RequestRefusal::new(Why::NoBlock, words));
         }
         for block in &blocks {
@@ -342,7 +343,10 @@ impl Master {
         if seal {
             let missing = count - set.rows.written();
             if missing > 0 {
-                let words = format!("{missing} blocks of {} are not written", set.about.name);
+                let words = format!(
+                    "{missing} blocks of {} have not been written",
+                    set.about.name
+                );
                 return Err(RequestRefusal::new(Why::NoBlock, words));
             }
             set.sealed = true;

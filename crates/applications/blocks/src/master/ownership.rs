@@ -11,8 +11,9 @@ use alloc::format;
 use alloc::string::String;
 
 /// What somebody can do whose disk is refused.
-pub const HINT: &str = "start the master with the --data that it had when the disk was filled; or `stackline blocks serve --adopt` \
-                        takes the disk over, and the blocks on it that this master does not know are lost";
+pub const HINT: &str = "start the master with the --data directory that it had when the disk was filled; or take over \
+                        the disk with `stackline blocks serve --adopt`, which loses the blocks on it that this \
+                        master does not know";
 
 /// Who a master is, and how far it has come.
 pub(super) struct MasterIdentity {
@@ -42,14 +43,15 @@ pub(super) fn objection(
         // Of a version that kept no master: what is there is this one's if it remembers the disk and has given out as much.
         0 if before.is_some() && kept.used <= given_out => None,
         0 => Some(format!(
-            "{which} holds blocks, and neither its first page nor this master says whose they are"
+            "{which} holds blocks, but neither its first page nor this master identifies their owner"
         )),
         master if master == own.identity && kept.used <= given_out => Some(format!(
-            "{which} holds blocks of the set number {}, and this master remembers no more than {}: it is an old copy",
+            "{which} holds blocks of set number {}, but this master remembers none above {}: its data is an old copy",
             kept.last_set, own.last_set
         )),
         master if master == own.identity => Some(format!(
-            "{which} is used up to byte {}, and this master remembers only {given_out}: it has forgotten what it gave out",
+            "{which} is used up to byte {}, but this master remembers only {given_out}: it has lost part of its \
+             record of allocated space",
             kept.used
         )),
         _ => Some(format!(

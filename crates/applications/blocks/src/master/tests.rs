@@ -828,7 +828,7 @@ fn an_old_copy_of_a_master_does_not_know_all_sets_of_its_disk() {
     let refused = comes(&mut copy, 2, kept(4), false);
     assert_eq!(why(&refused, 2), Some(Why::Foreign));
     assert!(
-        refused.notes[0].contains("set number 4, and this master remembers no more than 1"),
+        refused.notes[0].contains("set number 4, but this master remembers none above 1"),
         "{refused:?}"
     );
     // Taken over, the numbers of the sets that it has forgotten are not used again.
@@ -919,7 +919,7 @@ fn what_a_load_that_ended_did_not_commit_is_given_back() {
             panic!("{early:?}")
         };
         assert!(
-            refused.words.contains("free again a minute after"),
+            refused.words.contains("becomes free a minute after"),
             "{}",
             refused.words
         );

@@ -25,9 +25,9 @@ pub enum MalformedBlockMessage {
 impl fmt::Display for MalformedBlockMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short => f.write_str("a message ends too early"),
-            Self::Long => f.write_str("a message has bytes behind its end"),
-            Self::Kind(kind) => write!(f, "no message is of kind {kind}"),
+            Self::Short => f.write_str("a message is truncated"),
+            Self::Long => f.write_str("a message has extra bytes at its end"),
+            Self::Kind(kind) => write!(f, "unknown message kind {kind}"),
             Self::Field(name) => write!(f, "the field {name} is out of bounds"),
         }
     }

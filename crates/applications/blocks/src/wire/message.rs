@@ -316,16 +316,16 @@ impl Why {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Version => "the peer speaks another version",
+            Self::Version => "the peer speaks another protocol version",
             Self::Malformed => "a message was not understood",
             Self::Key => "the key is missing or wrong",
             Self::NoSet => "unknown set",
             Self::NoBlock => "the set has no such block",
             Self::NoServer => "no running server has it",
             Self::Disk => "its disk cannot be read",
-            Self::Corrupt => "the block read is not the one written",
-            Self::Full => "no room is left",
-            Self::Busy => "it is being loaded by another client, or exists already",
+            Self::Corrupt => "the block read differs from the one written",
+            Self::Full => "no space is left",
+            Self::Busy => "it is being loaded by another client, or already exists",
             Self::Limit => "too much was requested at once",
             Self::NoSession => "the session is over",
             Self::Memory => "the master cannot save its data",
@@ -348,10 +348,10 @@ pub enum BlockDataTransport {
 }
 
 stackline_core::named_values!(BlockDataTransport,
-    Tcp = "tcp", "On a connection each";
-    Udp = "udp", "In datagrams, none sent again";
-    Rtp = "rtp", "The same with RTP's headers";
-    Blast = "blast", "Each as a blast, sent again until it is there");
+    Tcp = "tcp", "On one connection per server";
+    Udp = "udp", "In datagrams, without retransmission";
+    Rtp = "rtp", "The same with RTP headers";
+    Blast = "blast", "Each as a blast, retransmitted until it arrives");
 
 impl BlockDataTransport {
     /// Of its number.

@@ -70,7 +70,7 @@ impl BlockSessionFigures {
         let late = format_rate(score.late_bytes as f64 * 8.0 / seconds);
         let _ = writeln!(
             out,
-            "came too late                {} blocks ({late})",
+            "arrived too late             {} blocks ({late})",
             score.late
         );
         if score.missing > 0 {
@@ -78,10 +78,10 @@ impl BlockSessionFigures {
         }
         let never = score.unanswered() - score.pending;
         if never > 0 {
-            let _ = writeln!(out, "never came                   {never} blocks");
+            let _ = writeln!(out, "never arrived                {never} blocks");
         }
         if score.pending > 0 {
-            let _ = writeln!(out, "not there at the end         {} blocks", score.pending);
+            let _ = writeln!(out, "pending at the end           {} blocks", score.pending);
         }
         self.write_servers(&mut out);
         self.write_segments(&mut out);
@@ -109,7 +109,7 @@ impl BlockSessionFigures {
     fn write_servers(&self, out: &mut String) {
         let (seconds, score) = (self.seconds(), &self.record.score);
         let again = !self.again.is_empty();
-        let heading = if again { "  sent again" } else { "" };
+        let heading = if again { "      resent" } else { "" };
         let _ = writeln!(
             out,
             "\n{:12} {:>7} {:>8} {:>7} {:>12} {:>12} {:>12}{heading}",

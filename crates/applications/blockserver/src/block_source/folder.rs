@@ -79,7 +79,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
             .split('/')
             .any(|name| name.len() > LONGEST_NAME || name.contains('\0'))
         {
-            return Err(damaged(&format!("{} is not a name of a file", line.path)));
+            return Err(damaged(&format!("{} is not a file name", line.path)));
         }
         let (is_directory, executable, bytes) =
             (line.path.ends_with('/'), line.executable, line.bytes);
@@ -94,7 +94,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     }
     if at != bytes {
         return Err(damaged(
-            "the sizes of its files are not the size of the set",
+            "the sizes of its files do not add up to the size of the set",
         ));
     }
     let mut sorted: Vec<&FolderFile> = parts.iter().collect();
@@ -152,14 +152,16 @@ impl Folder {
             .windows(2)
             .find(|pair| pair[0].0.path == pair[1].0.path)
         {
-            let message = format!("two sources are called {}", pair[0].0.path);
+            let message = format!("two sources have the name {}", pair[0].0.path);
             return Err(Error::input(message)
-                .hint("load them as two sets, or the directory that holds both"));
+                .hint("load them as two sets, or load the directory that contains both"));
         }
         let note = match found.left_out {
             0 => None,
-            1 => Some("note: 1 link or special file is skipped".to_owned()),
-            count => Some(format!("note: {count} links and special files are skipped")),
+            1 => Some("note: 1 link or special file was skipped".to_owned()),
+            count => Some(format!(
+                "note: {count} links and special files were skipped"
+            )),
         };
         Ok((Self::of(found.files, block)?, note))
     }
@@ -173,7 +175,7 @@ impl Folder {
         }
         if lines.len() as u64 > LONGEST {
             return Err(Error::input("a set cannot hold so many files")
-                .hint("load parts as sets of their own"));
+                .hint("load parts of it as separate sets"));
         }
         let index = format!("{FIRST}{:020}\n{lines}", lines.len()).into_bytes();
         let mut bytes = index.len() as u64;
@@ -310,7 +312,7 @@ fn text(path: &Path) -> Result<String> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {
         let message = format!(
-            "the name {} is not UTF-8, and cannot be kept",
+            "the name {} is not UTF-8 and cannot be stored",
             path.display()
         );
         Error::input(message).hint("rename it, or load an archive of the directory")

@@ -29,7 +29,7 @@ pub fn parse_placement(text: Option<&str>, is_picture: bool) -> Result<Placed> {
         ("hash", None) => Ok((BlockPlacementPolicy::Hash, None)),
         ("tiles", None) if is_picture => Ok((BlockPlacementPolicy::Tiles, None)),
         ("tiles", None) => Err(Error::input("only a picture has tiles")
-            .hint("--placement round-robin is for all sets")),
+            .hint("--placement round-robin works for all sets")),
         ("random", seed) => {
             let seed = seed.map_or(Some(1), |seed| seed.parse().ok());
             Ok((
@@ -70,13 +70,22 @@ fn given(text: &str) -> Result<Vec<u32>> {
             .collect::<Option<Vec<u32>>>();
         return disks.ok_or_else(|| {
             Error::input(format!("given:{text} is not a list of disks"))
-                .hint("numbers from 0 with commas between them, such as given:0,0,1")
+                .hint("write comma-separated numbers from 0, such as given:0,0,1")
         });
     }
-    let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(|error| { Error::input(format!("the placement {text} cannot be read: {error}")).hint( "given:FILE has a disk's number for each block, and begins again where it ends; given:0,0,1 is such a list", ) })?;
+    let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(
+        |error| {
+            Error::input(format!(
+                "cannot read the placement {text}: {error}"
+            ))
+            .hint(
+                "given:FILE contains a disk number for each block, and starts again at its end; given:0,0,1 is such a list",
+            )
+        },
+    )?;
     numbers(&read).ok_or_else(|| {
         Error::input(format!("{text} is not a list of disks"))
-            .hint("numbers from 0, with commas or white space between them")
+            .hint("write numbers from 0, separated by commas or white space")
     })
 }
 
@@ -85,7 +94,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
 /// # Errors
 /// When there is none of a number.
 pub fn check_disks(given: &[u32], disks: usize) -> Result<()> {
-    match given.iter().find(|disk| **disk as usize >= disks) { Some(disk) => Err(Error::input(format!("the placement names disk {disk}, and there are {disks}"))
+    match given.iter().find(|disk| **disk as usize >= disks) { Some(disk) => Err(Error::input(format!("the placement names disk {disk}, but there are {disks}"))
 .hint("disks are numbered from 0: the first of each server that is up, then the second of each...")), None => Ok(()), }
 }
 

@@ -12,10 +12,10 @@ pub(crate) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>
     read.map_err(|error| unread(path, &error))?;
     if bytes.len() as u64 > most {
         let message = format!(
-            "{} is larger than {most} bytes, too large for a picture of that form",
+            "{} is larger than {most} bytes, too large for a picture of that format",
             path.display()
         );
-        return Err(Error::input(message).hint("make a TIFF of it, which is read piece by piece"));
+        return Err(Error::input(message).hint("convert it to TIFF, which is read piece by piece"));
     }
     Ok(bytes)
 }
@@ -25,13 +25,15 @@ pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Error {
     let hint = "a source is a file, a directory, a picture or terrain:WIDTHxHEIGHT";
     match error.kind() {
         ErrorKind::UnexpectedEof => shorter(path),
-        _ => Error::input(format!("{} cannot be read: {error}", path.display())).hint(hint),
+        _ => Error::input(format!("cannot read {}: {error}", path.display())).hint(hint),
     }
 }
 
 /// That a file is no longer what it was when the load began.
 pub(crate) fn shorter(path: &Path) -> Error {
-    Error::input(format!("{} shrank while it was loaded", path.display())).hint(
-        "load a copy that nobody changes, under another name or after `stackline blocks delete`",
-    )
+    Error::input(format!(
+        "{} shrank while it was being loaded",
+        path.display()
+    ))
+    .hint("load a copy that does not change, under another name or after `stackline blocks delete`")
 }

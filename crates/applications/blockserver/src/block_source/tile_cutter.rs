@@ -21,7 +21,7 @@ pub(crate) fn describe_pyramid(width: u32, height: u32) -> Result<Pyramid> {
         let error = Error::input(format!(
             "a picture of {width} by {height} pixels cannot be cut into tiles"
         ));
-        return Err(error.hint("both sides have 1 to 1,048,576 pixels"));
+        return Err(error.hint("each side must have 1 to 1,048,576 pixels"));
     }
     Ok(Pyramid {
         width,
@@ -144,9 +144,9 @@ impl Cutter {
 
 fn unwritten(error: &std::io::Error) -> Error {
     Error::environment(format!(
-        "the tiles cannot be written to a temporary file: {error}"
+        "cannot write the tiles to a temporary file: {error}"
     ))
-    .hint("TMPDIR names a directory with as much room as the set takes")
+    .hint("set TMPDIR to a directory with enough space for the set")
 }
 
 /// One row of half the length: each pixel the mean of the up to four below it.

@@ -20,12 +20,12 @@ impl BlockClientShared {
     ) -> Result<SentList> {
         if blocks.len() > limits::LONGEST_LIST {
             let words = format!(
-                "a list has at most {} blocks, this one {}",
+                "a list has at most {} blocks, but this one has {}",
                 limits::LONGEST_LIST,
                 blocks.len()
             );
             return Err(Error::input(words)
-                .hint("ask for the rest with a second list that does not supersede it"));
+                .hint("request the rest with a second list that does not supersede it"));
         }
         let (list, before) = {
             let mut known = lock(&self.known);
@@ -176,6 +176,6 @@ fn no_server_reached(known: &BlockClientState) -> Error {
     } else {
         format!(": {}", away.join("; "))
     };
-    Error::environment(format!("no server can be reached{away}"))
-        .hint("`stackline blocks list` shows which servers are there")
+    Error::environment(format!("cannot reach any server{away}"))
+        .hint("`stackline blocks list` shows which servers are up")
 }

@@ -142,7 +142,7 @@ impl BlockClientShared {
             if left.is_zero() {
                 for id in late {
                     reaching.insert(id, true);
-                    let words = format!("it does not answer within {} s", REACHING.as_secs());
+                    let words = format!("it did not answer within {} s", REACHING.as_secs());
                     self.is_away(id, tried[&id], words);
                 }
                 return;
@@ -301,7 +301,7 @@ impl BlockClientShared {
                         BlockDataPath::Here { parts } => *parts,
                         BlockDataPath::Beside(heads) if heads.send(head).is_ok() => continue,
                         BlockDataPath::Beside(_) => {
-                            break BlockConnectionEnd::Broken("its blasts broke off".into());
+                            break BlockConnectionEnd::Broken("its blasts were interrupted".into());
                         }
                     };
                     let length = head.length as usize;

@@ -163,7 +163,7 @@ impl BlockMessageReceiver {
             match self.stream.read_vectored(&mut parts) {
                 Ok(0) => {
                     return Err(BlockConnectionEnd::Broken(
-                        "the connection ended within a block".into(),
+                        "the connection ended in the middle of a block".into(),
                     ));
                 }
                 Ok(count) => {
@@ -245,7 +245,7 @@ impl BlockMessageReceiver {
         match all.0.fetch_add(now, Ordering::Relaxed) + now {
             too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => {
                 Err(BlockConnectionEnd::Broken(
-                    "too much has come of messages that are not whole".into(),
+                    "too much data of incomplete messages has arrived".into(),
                 ))
             }
             _ => Ok(()),
@@ -255,7 +255,9 @@ impl BlockMessageReceiver {
     fn over(&self) -> BlockConnectionEnd {
         match self.until - self.from {
             0 => BlockConnectionEnd::Closed,
-            _ => BlockConnectionEnd::Broken("the connection ended within a message".into()),
+            _ => {
+                BlockConnectionEnd::Broken("the connection ended in the middle of a message".into())
+            }
         }
     }
 }
@@ -284,7 +286,7 @@ mod tests {
             .unwrap();
         let ended = receiver.message().unwrap_err();
         assert!(
-            matches!(&ended, BlockConnectionEnd::Broken(words) if words.contains("not whole")),
+            matches!(&ended, BlockConnectionEnd::Broken(words) if words.contains("of incomplete messages")),
             "{ended:?}"
         );
         drop(receiver);

@@ -77,7 +77,7 @@ impl BlockPart {
     /// When it cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let failed = |error: &dyn std::fmt::Display| {
-            Error::environment(format!("{} cannot be written: {error}", path.display()))
+            Error::environment(format!("cannot write {}: {error}", path.display()))
         };
         let file = OpenOptions::new()
             .write(true)
@@ -94,7 +94,7 @@ impl BlockPart {
     /// When it cannot be read, or is no part.
     pub fn read(path: &Path) -> Result<Self> {
         let text = stackline_guard::files::read_text(path, LONGEST)
-            .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?;
+            .map_err(|error| Error::input(format!("cannot read {}: {error}", path.display())))?;
         serde_json::from_str(&text).map_err(|error| {
             Error::input(format!(
                 "{} does not describe a part of a session: {error}",

@@ -58,7 +58,7 @@ impl GatewayRequest {
         {
             return Err(GatewayFault::new(
                 StatusCode::PRECONDITION_FAILED,
-                "it is not what the client insists on (If-Match)",
+                "it does not match the version that the client requires (If-Match)",
             ));
         }
         let has_it = self
@@ -141,7 +141,7 @@ impl Gateway {
             return Some(answer);
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let words = format!("this gateway only reads: {METHODS}");
+            let words = format!("this gateway is read-only: {METHODS}");
             let mut answer = refused(&GatewayFault::new(StatusCode::METHOD_NOT_ALLOWED, words));
             answer
                 .headers_mut()
@@ -151,7 +151,7 @@ impl Gateway {
         if !body.is_end_stream() {
             let mut answer = refused(&GatewayFault::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "a request has no body here",
+                "a request must not have a body here",
             ));
             answer
                 .headers_mut()
@@ -190,7 +190,7 @@ impl Gateway {
             false => ("application/json", pages::sets_json(&sets, &servers)),
         };
         drop((sets, servers));
-        let words = "the gateway holds as much for its clients as it may";
+        let words = "the gateway has reached its memory limit for clients";
         let taken = self
             .room
             .wait(text.len() as u64)
@@ -352,7 +352,7 @@ impl Gateway {
                     return Ok(unsatisfied(length, "the set ends before that range"));
                 }
                 GatewayRangeRequest::Several => {
-                    return Ok(unsatisfied(length, "one range at a time"));
+                    return Ok(unsatisfied(length, "only one range at a time"));
                 }
             };
             if asking.head_only {
@@ -412,7 +412,7 @@ impl Gateway {
         }
         let _few = self.pictures.acquire().await;
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|_| Err(GatewayFault::unavailable("the gateway is being ended")))
+        done.unwrap_or_else(|_| Err(GatewayFault::unavailable("the gateway is shutting down")))
     }
 
     async fn list(&self, name: &str, query: Option<&str>) -> Result<GatewayResponse, GatewayFault> {
@@ -457,10 +457,10 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
                     let (first, last) = part.split_once('-').unwrap_or((part, part));
                     let ends = route::number::<u64>(first).zip(route::number::<u64>(last));
                     let (first, last) =
-                        ends.ok_or_else(|| bad("numbers are written as in numbers=1,2,7-9"))?;
+                        ends.ok_or_else(|| bad("write numbers as in numbers=1,2,7-9"))?;
                     let count = last
                         .checked_sub(first)
-                        .ok_or_else(|| bad("a span of numbers begins with the smaller"))?;
+                        .ok_or_else(|| bad("a span of numbers must begin with the smaller one"))?;
                     if last == END {
                         return Err(bad(&format!(
                             "no block has the number {END}: it marks the end of a list"
@@ -476,12 +476,12 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
                 if value.is_empty() || value.len() > limits::VIEWER || !value.chars().all(plain) {
                     return Err(bad(
-                        "a viewer is up to 64 letters, digits, dots, underscores and dashes",
+                        "a viewer name has up to 64 letters, digits, dots, underscores and dashes",
                     ));
                 }
                 viewer = Some(value.to_owned());
             }
-            _ => return Err(bad("a list has numbers=1,2,7-9 and perhaps viewer=NAME")),
+            _ => return Err(bad("a list has numbers=1,2,7-9 and optionally viewer=NAME")),
         }
     }
     Ok((numbers, viewer))
@@ -506,7 +506,7 @@ fn malformed(words: &str) -> GatewayResponse {
 pub(super) fn build_late_response() -> GatewayResponse {
     refused(&GatewayFault::new(
         StatusCode::GATEWAY_TIMEOUT,
-        "nothing came from the servers for too long",
+        "nothing arrived from the servers for too long",
     ))
 }
 

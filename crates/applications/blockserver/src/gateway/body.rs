@@ -142,7 +142,7 @@ impl GatewayRangeBody {
         while let Some((number, from)) = self.waiting.pop_front() {
             let gone = |_| {
                 Err(GatewayBlockFailure::Words(
-                    "the gateway is being ended".into(),
+                    "the gateway is shutting down".into(),
                 ))
             };
             let came = from
@@ -173,7 +173,9 @@ impl GatewayRangeBody {
                     return Poll::Ready(Some(Err(io::Error::other(fault.words))));
                 }
                 Err(_) => {
-                    return Poll::Ready(Some(Err(io::Error::other("the gateway is being ended"))));
+                    return Poll::Ready(Some(Err(io::Error::other(
+                        "the gateway is shutting down",
+                    ))));
                 }
             }
         }

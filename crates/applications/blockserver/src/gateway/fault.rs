@@ -35,7 +35,7 @@ impl GatewayFault {
         let (status, why) = match failure {
             GatewayBlockFailure::Why(why) => (status(*why), why.words()),
             GatewayBlockFailure::Words(words) => (StatusCode::SERVICE_UNAVAILABLE, words.as_str()),
-            GatewayBlockFailure::Late => (StatusCode::GATEWAY_TIMEOUT, "it did not come in time"),
+            GatewayBlockFailure::Late => (StatusCode::GATEWAY_TIMEOUT, "it did not arrive in time"),
         };
         Self::new(status, format!("block {number} of {set}: {why}"))
     }

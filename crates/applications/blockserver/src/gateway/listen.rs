@@ -102,7 +102,8 @@ impl Drop for RunningGateway {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
-    let hint = "another gateway may listen there; --listen HOST:PORT chooses another address";
+    let hint =
+        "another gateway may be listening there; choose another address with --listen HOST:PORT";
     let listener = serve::listen_at(options.listen, hint)?;
     let address = listener
         .local_addr()
@@ -241,7 +242,7 @@ fn lock(place: &Mutex<ConnectionSlot>) -> MutexGuard<'_, ConnectionSlot> {
 
 /// Tells that there are too many connections.
 async fn refuse(stream: TcpStream) {
-    let words = "503: the gateway has as many connections as it may\n";
+    let words = "503: the gateway has reached its connection limit\n";
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
          Retry-After: 1\r\nConnection: close\r\n\r\n{words}",

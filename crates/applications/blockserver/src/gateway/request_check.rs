@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Version};
 pub(super) fn find_request_fault(head: &Parts) -> Option<&'static str> {
     if head.headers.contains_key(TRANSFER_ENCODING) {
         // Section 6.1. hyper leaves Content-Length out where both are there, so they cannot be distinguished from this alone; no request has a body here.
-        return Some("a request has no transfer encoding here");
+        return Some("a request must not have a transfer encoding here");
     }
     hosts(&head.headers, head.version)
 }
@@ -19,10 +19,12 @@ fn hosts(headers: &HeaderMap, version: Version) -> Option<&'static str> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (None, _) if version >= Version::HTTP_11 => {
-            Some("a request of HTTP/1.1 has the header Host")
+            Some("an HTTP/1.1 request must have a Host header")
         }
-        (Some(_), Some(_)) => Some("a request has the header Host once"),
-        (Some(host), None) if !is_host(host.as_bytes()) => Some("the header Host is HOST:PORT"),
+        (Some(_), Some(_)) => Some("a request must have only one Host header"),
+        (Some(host), None) if !is_host(host.as_bytes()) => {
+            Some("the Host header must be HOST:PORT")
+        }
         _ => None,
     }
 }

@@ -201,7 +201,7 @@ impl GatewaySessions {
         };
         match tokio::time::timeout(limits::ANSWER, asked).await {
             Ok(Ok(done)) => done.map_err(GatewayFault::from),
-            Ok(Err(_)) => Err(GatewayFault::unavailable("the gateway is being ended")),
+            Ok(Err(_)) => Err(GatewayFault::unavailable("the gateway is shutting down")),
             Err(_) => Err(GatewayFault::unavailable(format!(
                 "the master {} does not answer",
                 self.master
@@ -294,7 +294,7 @@ impl GatewaySessions {
         if let Some(fault) = set.about.fault() {
             return Err(GatewayFault::new(
                 hyper::StatusCode::BAD_GATEWAY,
-                format!("the master describes no valid set {name}: {fault}"),
+                format!("the master's description of the set {name} is invalid: {fault}"),
             ));
         }
         let set = Arc::new(set);
@@ -389,7 +389,7 @@ impl GatewaySessions {
                 match open.session.desk().one(open.set.id, number, length).await {
                     Ok(Ok(came)) => return Ok(came),
                     Ok(Err(failure)) => failure,
-                    Err(_) => GatewayBlockFailure::Words("the gateway is being ended".into()),
+                    Err(_) => GatewayBlockFailure::Words("the gateway is shutting down".into()),
                 }
             };
             if !again || !self.mend(open, &failure).await {

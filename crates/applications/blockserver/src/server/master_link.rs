@@ -24,12 +24,12 @@ fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
         Message::Joined(joined) => Ok(joined),
         Message::Refused(refused) => {
             let hint = match Why::of(refused.why) {
-                Why::Busy => " (hint: --name gives this one a name of its own)".to_owned(),
+                Why::Busy => " (hint: choose another name with --name)".to_owned(),
                 Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
                 _ => String::new(),
             };
             Err(BlockConnectionEnd::Broken(format!(
-                "the master refuses: {}{hint}",
+                "the master refused: {}{hint}",
                 refused.words
             )))
         }
@@ -97,7 +97,7 @@ impl DiskServerShared {
             match ended {
                 _ if self.is_stopped() => Ok(()),
                 BlockConnectionEnd::Closed => Err(BlockConnectionEnd::Broken(
-                    "the master is gone; clients with an open set go on".into(),
+                    "the master is gone; clients with an open set continue".into(),
                 )),
                 broken => Err(broken),
             }
@@ -195,7 +195,7 @@ impl DiskServerShared {
                 )),
                 Err(error) => {
                     (self.options.say)(&format!(
-                        "disk {} cannot be written: {error}; it is only read",
+                        "cannot write disk {}: {error}; it is now read-only",
                         path()
                     ));
                 }
@@ -214,7 +214,7 @@ impl DiskServerShared {
             Err(_) => {
                 drop(state);
                 if let Some(count) = self.refused.happened(std::time::Instant::now()) {
-                    let words = "lists that were not taken because their clients had too much pending or did not read";
+                    let words = "lists that were refused because their clients had too much pending or did not read";
                     (self.options.say)(&format!("{words}: {count}"));
                 }
             }

@@ -91,7 +91,7 @@ fn place(scene: &BlockScene<'_>, master: &mut Master, about: &BlockSet) -> Resul
     ask(master, LOADER, create.into())?;
     let set = master
         .set(&about.name)
-        .ok_or_else(|| Error::input("a set could not be made"))?;
+        .ok_or_else(|| Error::input("cannot create a set"))?;
     let mut first = 0;
     while first < about.blocks() {
         let last = (first + limits::LONGEST_BATCH as u64).min(about.blocks());

@@ -201,7 +201,7 @@ impl BlockSite {
             if let Some(port) = route.port(PairSide::Initiator).cloned() {
                 self.spawn(|_| async move {
                     port.broken().await;
-                    Err(Error::measurement("a connection was given up"))
+                    Err(Error::measurement("a connection was abandoned"))
                 });
             }
         }
@@ -310,7 +310,7 @@ fn node(scene: &BlockScene<'_>, name: &str) -> Result<NodeIndex> {
     let at = at.ok_or_else(|| {
         let network = &scene.network.name;
         Error::input(format!("the network {network} has no host {name}"))
-            .hint("master, servers and client are hosts of the network")
+            .hint("master, servers and client must be hosts of the network")
     })?;
     Ok(NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)))
 }

@@ -26,24 +26,26 @@ impl DisplayServiceKind {
         {
             return Error::environment(format!("no display answers at {address}: {why}")).hint(
                 format!(
-                    "leave `ngp:` out, or let the display listen at ngp:{} as well",
+                    "omit `ngp:`, or make the display listen at ngp:{} as well",
                     elsewhere(below)
                 ),
             );
         }
         if !address.has_host() {
             return Error::environment(format!("cannot resolve the host of {address}: {why}")).hint(
-                "an address is HOST:PORT or unix:PATH, with ikp:, pup:, blast:, ngp: or vio:HOST:PORT/ before it where that is meant",
+                "an address is HOST:PORT or unix:PATH, optionally with ikp:, pup:, blast:, ngp: or vio:HOST:PORT/ \
+                 before it",
             );
         }
         match self {
             Self::Display => Error::environment(format!("no display answers at {address}: {why}"))
-                .hint(format!("`stackline display serve --listen {listen}` serves one; `--to` says where it is")),
+                .hint(format!("start one with `stackline display serve --listen {listen}`, or give its address with \
+                               `--to`")),
             Self::Page => Error::environment(format!("no display answers at {address}: {why}"))
-                .hint(format!("`stackline display serve --view {listen}` shows one there")),
+                .hint(format!("start one there with `stackline display serve --view {listen}`")),
             Self::Terminal => Error::environment(format!("no terminal is served at {address}: {why}"))
-                .hint(format!("`stackline display terminal --listen {listen} -- PROGRAM` serves one")),
-            Self::Stream => Error::environment(format!("the internet server finds nobody at {address}: {why}")),
+                .hint(format!("serve one with `stackline display terminal --listen {listen} -- PROGRAM`")),
+            Self::Stream => Error::environment(format!("the internet server cannot connect to {address}: {why}")),
         }
     }
 }
@@ -70,17 +72,19 @@ fn listens(address: &DisplayAddress) -> String {
 pub(super) fn internet(server: &str, why: &io::Error) -> Error {
     if why.kind() == ErrorKind::PermissionDenied {
         let refused = Error::environment(format!(
-            "the internet server at ikp:{server} refuses it: {why}"
+            "the internet server at ikp:{server} refused the request: {why}"
         ));
         if !why.to_string().contains("secret") {
             return refused
-                .hint("end one of its clients, or start another: `stackline display internet --listen ikp:HOST:PORT`");
+                .hint("stop one of its clients, or start another server: `stackline display internet --listen \
+                       ikp:HOST:PORT`");
         }
         return refused.hint(
-            "its secret is in ~/.config/stackline/internet.secret of the user who serves it: copy it there, or set STACKLINE_INTERNET_SECRET",
+            "the secret is in ~/.config/stackline/internet.secret, in the home directory of the user who runs the \
+             server: copy that file, or set STACKLINE_INTERNET_SECRET",
         );
     }
     Error::environment(format!("no internet server answers at ikp:{server}: {why}")).hint(format!(
-        "`stackline display internet --listen ikp:{server}` serves one"
+        "start one with `stackline display internet --listen ikp:{server}`"
     ))
 }

@@ -46,7 +46,7 @@ pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarr
         (DisplayCarrierStack::Tcp(_), _) | (_, None) => Ok(way),
         _ => Err(
             Error::input(format!("--over {over}: only tcp has options for each end"))
-                .hint("leave --display-over out, or name tcp for both"),
+                .hint("omit --display-over, or name tcp for both"),
         ),
     }
 }
@@ -57,7 +57,7 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
         return Err(Error::input(format!(
             "--display-over {other}: only tcp has options for each end"
         ))
-        .hint("leave --display-over out, and name it by --over"));
+        .hint("omit --display-over, and name it with --over"));
     }
     let client = parse_stack(over, World::Simulated)?;
     let display = display_over
@@ -69,12 +69,12 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
         client.name.as_str(),
     ) {
         return Err(Error::input(format!(
-            "--display-over {other}: the display's end of tcp is tcp too"
+            "--display-over {other}: the display's end of tcp must also be tcp"
         ))
         .hint("as in --over tcp --display-over 'tcp(nodelay)'"));
     }
-    match (client.name.as_str(), display.name.as_str()) { ("tcp", "tcp") => Ok(DisplayCarrierStack::Tcp([client, display])), ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)), ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp), ("ikp", _) => Err(Error::input(format!("--over {over}: a display's messages are V's, of 1024 bytes"))
-.hint("--over ikp, without options")), _ => Err(Error::input(format!( "--over {over}: requests go over tcp, pup, blast, saw, window, ikp or a serial line" ))
+    match (client.name.as_str(), display.name.as_str()) { ("tcp", "tcp") => Ok(DisplayCarrierStack::Tcp([client, display])), ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)), ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp), ("ikp", _) => Err(Error::input(format!("--over {over}: display messages are V messages of 1024 bytes"))
+.hint("use --over ikp, without options")), _ => Err(Error::input(format!( "--over {over}: requests go over tcp, pup, blast, saw, window, ikp or a serial line" ))
 .hint("as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, --over tty, --over 'tty(bits = 8)'")), }
 }
 
@@ -85,8 +85,7 @@ fn named(over: &str) -> Result<(&str, Vec<(&str, &str)>)> {
         return Ok((text, Vec::new()));
     };
     let inner = rest.strip_suffix(')').ok_or_else(|| {
-        Error::input(format!("--over {over} has a bracket that is not closed"))
-            .hint("as in 'tcp(nodelay)'")
+        Error::input(format!("--over {over} has an unclosed bracket")).hint("as in 'tcp(nodelay)'")
     })?;
     Ok((
         name.trim(),
@@ -115,7 +114,7 @@ fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
     };
     bits.filter(|bits| (5..=12).contains(bits)).ok_or_else(|| {
         Error::input(format!("--over {over} is not a serial line"))
-            .hint("`tty`, or `tty(bits = 8)`: from 5 to 12")
+            .hint("use `tty`, or `tty(bits = 8)` with 5 to 12 bits")
     })
 }
 
@@ -123,8 +122,7 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
     let mut own = pup::PupOptions::default();
     for (name, value) in options {
         let refused = |why: &str| {
-            Error::input(format!("--over pup({name}): {why}")).hint( "pup has packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, timeout = TIME (fixed; else it follows the \
-                 round trip)", )
+            Error::input(format!("--over pup({name}): {why}")).hint( "pup has packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, timeout = TIME (fixed; otherwise it adapts to the round trip)", )
         };
         let bytes = || parse_size(&value.replace(' ', "")).map_err(|why: String| refused(&why));
         match *name {
@@ -153,7 +151,7 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
                 own.fixed_timeout = Some(Duration::from_seconds(time.as_secs_f64()))
                     .filter(|time| *time > Duration::ZERO);
                 own.fixed_timeout
-                    .ok_or_else(|| refused("a timeout takes some time"))?;
+                    .ok_or_else(|| refused("a timeout must be longer than zero"))?;
             }
             _ => return Err(refused("unknown option")),
         }

@@ -21,7 +21,7 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// What to do about most levels at which nothing differs.
-const OTHER: &str = "choose a level that is not there already";
+const OTHER: &str = "choose a level that is not already there";
 
 /// A combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl DisplayCombination {
                 "the picture {} has no symbols that call each other",
                 picture.name
             );
-            return Err(Error::input(message).hint("--picture rectangles has"));
+            return Err(Error::input(message).hint("the picture `rectangles` has them"));
         }
         let (testbed, rate) = (self.testbed()?, DisplayBenchSubject::At(self.level));
         let measured = measure(&testbed.scene(seed), picture, &[rate], trials)?;
@@ -77,8 +77,9 @@ impl DisplayCombination {
             FactorLevel::AsWritten => return Ok(()),
             FactorLevel::Text(text) => text.clone(),
             FactorLevel::Times(_) => {
-                let error =
-                    Error::input(format!("factor `{name}`: a flag's value has no multiples"));
+                let error = Error::input(format!(
+                    "factor `{name}`: a flag's value cannot be multiplied"
+                ));
                 return Err(error.hint(format!("write levels, as in `{name} = ..., ...`")));
             }
         };
@@ -110,7 +111,8 @@ pub fn parse_gathers(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     if number.trim().parse::<f64>().is_ok_and(|it| it <= 0.0) {
         return Err(
-            "it is at least 1B, which hands each request over by itself; 1KiB without it".into(),
+            "it must be at least 1B, which sends each request separately; the default is 1KiB"
+                .into(),
         );
     }
     parse_size(text)
@@ -119,7 +121,7 @@ pub fn parse_gathers(text: &str) -> Result<u64, String> {
 /// What can be varied, in words.
 fn what() -> String {
     format!(
-        "of a display there are {}, of its network bandwidth, delay, loss, queue, mtu, cpu and buffer",
+        "a display has {}; its network has bandwidth, delay, loss, queue, mtu, cpu and buffer",
         SETTINGS.join(", ")
     )
 }
@@ -129,7 +131,8 @@ fn something_else(name: &str) -> String {
     match name {
         "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => {
             format!(
-                "what `{name}` of --draw takes follows the processor of the display's host: vary that, as in `cpu of HOST x 2`"
+                "the time of `{name}` in --draw depends on the processor of the display's host: vary that, as in `cpu \
+                 of HOST x 2`"
             )
         }
         "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
@@ -140,8 +143,8 @@ fn something_else(name: &str) -> String {
             )
         }
         "polls" | "work" => format!(
-            "a variable varies what a host does: `{name} <V>` in its network, `1 from A to B rr across NETWORK; V = 9 ms` behind it, \
-             and `-f 'V = 9 ms, 1 ms'`"
+            "vary a host property with a variable: `{name} <V>` in its network, `1 from A to B rr across NETWORK; V = \
+             9 ms` after it, and `-f 'V = 9 ms, 1 ms'`"
         ),
         _ => format!("{OTHER}; {}", what()),
     }
@@ -151,7 +154,7 @@ fn something_else(name: &str) -> String {
 fn one_of<V: NamedValue>(name: &str, text: &str) -> Result<V> {
     V::named(text).ok_or_else(|| {
         Error::input(format!("factor `{name}`: unknown part `{text}`"))
-            .hint(format!("there are {}", V::names()))
+            .hint(format!("choose {}", V::names()))
     })
 }
 
@@ -201,7 +204,7 @@ impl DisplaySubject {
             .find(|(factor, _)| factor.is_of_measurement())
         {
             let message = format!(
-                "factor `{}` is of a measurement, and a display has none",
+                "factor `{}` belongs to a measurement, and a display has none",
                 factor.name
             );
             return Err(Error::input(message).hint(what()));

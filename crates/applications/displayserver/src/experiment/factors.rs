@@ -102,7 +102,7 @@ fn response(
 ) -> Result<Response> {
     let answer = analyse(&experiment.design, &observed, options.scale);
     if let Err(error) = &answer {
-        return Err(Error::measurement(error.clone()).hint("another `--model` or `--design`"));
+        return Err(Error::measurement(error.clone()).hint("try another `--model` or `--design`"));
     }
     Ok(Response {
         name: "rate".to_owned(),
@@ -228,7 +228,7 @@ impl DisplayRuns<'_> {
             let combination = match self.experiment.at(&[(at, level.clone())]) {
                 Ok(combination) => combination,
                 Err(error) => {
-                    notes.push(format!("no limit of `{}`: {}", factor.name, error.message));
+                    notes.push(format!("no limit for `{}`: {}", factor.name, error.message));
                     continue;
                 }
             };
@@ -265,7 +265,7 @@ fn notes(experiment: &Experiment<DisplaySubject>, rows: &[DisplayCombination]) -
     let is_distributed = DisplayCombination::is_distributed;
     let mixed = rows.iter().any(is_distributed) && !rows.iter().all(is_distributed);
     let mixed = mixed.then(|| {
-        "at class distributed one item is sent and all are drawn: the others send all of them"
+        "in class distributed, one item is sent and all are drawn: the others send all of them"
             .into()
     });
     mixed.into_iter().chain(experiment.note()).collect()

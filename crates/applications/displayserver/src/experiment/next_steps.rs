@@ -38,8 +38,8 @@ impl DisplayRateSearch<'_> {
     pub(crate) fn next(&self, factor: usize, level: FactorLevel) -> Result<Option<String>> {
         let most = self.most(&[(factor, level)])?;
         Ok(most.map(|step| match step.times >= LEAST {
-            true => format!("{} brings most, x {:.2}", self.words(&step), step.times),
-            false => "no other factor brings more than 1 %".to_owned(),
+            true => format!("{} gains most, x {:.2}", self.words(&step), step.times),
+            false => "no other factor gains more than 1 %".to_owned(),
         }))
     }
 

@@ -66,15 +66,15 @@ impl DisplayTestbed {
         if network.has_imps() {
             let name = &network.name;
             return Err(Error::input(format!(
-                "the network {name} is one of IMPs, over which no display is simulated"
+                "the network {name} consists of IMPs, and no display can be simulated over them"
             ))
-            .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
+            .hint("use two 56 kbit/s lines instead: `link near - middle 56 kbit/s 10 ms;`"));
         }
         if flags.class == DisplaySceneClass::Local
             && (flags.over.is_some() || flags.display_over.is_some())
         {
             let error = Error::input("a local application has no transport between its hosts");
-            return Err(error.hint("leave --over and --display-over out"));
+            return Err(error.hint("omit --over and --display-over"));
         }
         let usual = if flags.class == DisplaySceneClass::Messages {
             "ikp"
@@ -212,7 +212,7 @@ pub fn parse_drawing_costs(text: &str) -> Result<DisplayDrawingCosts, String> {
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
         let (name, time) = one
             .split_once('=')
-            .ok_or_else(|| format!("`{one}` says no time, as in `pixel = 5 us`"))?;
+            .ok_or_else(|| format!("`{one}` has no time, as in `pixel = 5 us`"))?;
         let place = match name.trim() {
             "request" => &mut drawing.request,
             "pixel" => &mut drawing.pixel,
@@ -223,7 +223,8 @@ pub fn parse_drawing_costs(text: &str) -> Result<DisplayDrawingCosts, String> {
             "answer" => &mut drawing.answer,
             other => {
                 return Err(format!(
-                    "`{other}` takes no time: there are request, pixel, rectangle, letter, added, added_rectangle and answer"
+                    "`{other}` cannot take time: choose request, pixel, rectangle, letter, added, added_rectangle or \
+                     answer"
                 ));
             }
         };

@@ -315,7 +315,7 @@ fn blast(channel: &mut BlastChannel) -> io::Result<Option<Vec<u8>>> {
     if length > LONGEST {
         return Err(io::Error::new(
             ErrorKind::InvalidData,
-            "a blast is longer than any may be",
+            "a blast exceeds the maximum length",
         ));
     }
     let mut bytes = vec![0; length];

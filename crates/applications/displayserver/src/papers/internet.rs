@@ -141,7 +141,7 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInterne
         cannot_listen(
             &format_args!("ikp:{at}"),
             &why,
-            "another program may use it: choose another address with `--listen`",
+            "another program may be using it: choose another address with `--listen`",
         )
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
@@ -340,7 +340,7 @@ fn answer(
 ) -> InternetServerAnswer {
     let refused = |why: &str| InternetServerAnswer::Now(VioReply::Refused(why.as_bytes()).bytes());
     let Some(request) = VioRequest::read(message) else {
-        return refused("that is not a request");
+        return refused("that is not a valid request");
     };
     if let VioRequest::Create { name, .. } = request {
         if !is_known {
@@ -355,7 +355,7 @@ fn answer(
     | VioRequest::Release(instance)
     | VioRequest::Look(instance)) = request
     else {
-        return refused("that is not a request");
+        return refused("that is not a valid request");
     };
     let Some(one) = known.get_mut(&instance) else {
         return refused("unknown instance");
@@ -445,10 +445,10 @@ fn create(
         .and_then(|name| DisplayAddress::of(name).ok());
     let to = named.filter(|to| matches!(to, DisplayAddress::Tcp(_) | DisplayAddress::Pup(_)));
     if to.is_none() && matches!(place.serves, Serves::Streams) {
-        return refused("streams are named HOST:PORT or pup:HOST:PORT");
+        return refused("name a stream as HOST:PORT or pup:HOST:PORT");
     }
     let Ok(instance) = getrandom::u64() else {
-        return refused("the system gives no random numbers");
+        return refused("cannot get random numbers from the system");
     };
     let shared = Arc::new(InternetInstanceShared::default());
     let mut begun = place.begun.lock().unwrap_or_else(PoisonError::into_inner);

@@ -184,7 +184,7 @@ impl Ngp {
             if new.fill()? == 0 {
                 return Err(io::Error::new(
                     ErrorKind::Unsupported,
-                    "what answers there does not speak the network graphics protocol",
+                    "the server there does not speak the network graphics protocol",
                 ));
             }
         }

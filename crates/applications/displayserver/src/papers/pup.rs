@@ -245,7 +245,8 @@ impl Pup {
         }
         if let PupState::Closed(why) = connection.state() {
             return Err(io::Error::other(
-                why.clone().unwrap_or_else(|| "it ended immediately".into()),
+                why.clone()
+                    .unwrap_or_else(|| "it exited immediately".into()),
             ));
         }
         drop(connection);
@@ -405,7 +406,7 @@ fn drive(shared: &PupStreamShared) {
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 let mut connection = shared.connection();
                 if *connection.state() == PupState::Opening {
-                    connection.abort("nothing listens there");
+                    connection.abort("nothing is listening there");
                 }
                 drop(connection);
                 shared.turn(None)

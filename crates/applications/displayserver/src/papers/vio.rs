@@ -134,7 +134,7 @@ impl Vio {
 }
 
 fn other() -> io::Error {
-    io::Error::other("what answers does not speak V's I/O protocol")
+    io::Error::other("the server does not speak V's I/O protocol")
 }
 
 /// In the words of the server.

@@ -246,7 +246,7 @@ impl SimulatedDisplayProgram {
         let done = self.display.receive(self.id, request, &mut clock);
         done.map_err(|why| {
             Error::measurement(format!(
-                "the simulated display ends its connection: {}",
+                "the simulated display closed the connection: {}",
                 why.words()
             ))
         })?;

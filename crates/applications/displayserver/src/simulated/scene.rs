@@ -27,7 +27,7 @@ stackline_core::named_values!(DisplaySceneClass,
     Messages = "messages", "B: on another host, by messages over ikp";
     Agent = "agent", "C: over a transport, with an agent at the display";
     Terminal = "terminal", "D: through a pseudo-terminal and TELNET, with an agent at each end";
-    Distributed = "distributed", "E: the agent has the picture, and changes alone are sent");
+    Distributed = "distributed", "E: the agent has the picture, and only changes are sent");
 
 /// When a symbol that is shown and being defined is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -40,7 +40,7 @@ pub enum SymbolDrawMoment {
 }
 
 stackline_core::named_values!(SymbolDrawMoment,
-    Growing = "growing", "Item by item, as they come";
+    Growing = "growing", "Item by item, as they arrive";
     Complete = "complete", "Whole, once it is complete");
 
 /// What carries requests and answers between the hosts.

@@ -79,16 +79,13 @@ impl OneWay {
             .filter(|rate| *rate > 0.0);
         let (Some(port), Some(link), Some(bit_s)) = (port, link, rate) else {
             return Err(
-                Error::input(format!("no link with a rate leads from {from} to {to}")).hint(
-                    "a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`",
-                ),
+                Error::input(format!("no link with a rate leads from {from} to {to}"))
+                    .hint("a serial line needs its own link, as in `link sun - vax 9600 bit/s 0;`"),
             );
         };
         if link.loss != LossModel::None || link.jitter.is_some() || link.rate.changes() {
-            return Err(Error::input(
-                "a serial line has a rate and a delay, and nothing else of a link",
-            )
-            .hint("leave loss, jitter and schedules out"));
+            return Err(Error::input("a serial line has only a rate and a delay")
+                .hint("omit loss, jitter and schedules"));
         }
         Ok(Self {
             port,

@@ -46,14 +46,14 @@ impl TerminalAdmission {
 /// Says why there is no terminal. What the other end sent and nobody read would take the words with it.
 pub(super) fn refused(stream: &mut DisplayStream) -> Error {
     let words = format!(
-        "there are {MOST_TERMINALS} terminals here, which is as many as may be: come again later\r\n"
+        "{MOST_TERMINALS} terminals are open here, which is the maximum: try again later\r\n"
     );
     let _ = stream.write_all(words.as_bytes());
     stream.ends_writing();
     hear_out(stream, LAST);
     stream.end();
     Error::environment(format!(
-        "a terminal was refused: there are {MOST_TERMINALS} already"
+        "a terminal was refused: {MOST_TERMINALS} are already open"
     ))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn sent_away(error: &io::Error, place: &ConnectionSlot) -> Result<()>
             login::TIME.as_secs()
         ))),
         _ if place.is_lost() => Err(Error::environment(
-            "a terminal was refused: newer connections came before it sent the secret",
+            "a terminal was refused: newer connections arrived before it sent the secret",
         )),
         // Who goes before there is a terminal wanted none.
         _ => Ok(()),

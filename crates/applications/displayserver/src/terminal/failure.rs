@@ -6,19 +6,20 @@ use std::io;
 
 /// No terminal is opened there.
 pub(super) fn unopened(at: &DisplayAddress, why: &str) -> Error {
-    Error::environment(format!("the terminal at {at} is not opened: {why}"))
-        .hint("its secret is in ~/.config/stackline/terminal.secret of the user who serves it: copy it, or name a file with --secret-file")
+    Error::environment(format!("cannot open the terminal at {at}: {why}"))
+        .hint("the secret is in ~/.config/stackline/terminal.secret, in the home directory of the user who serves it: \
+               copy that file, or name another with --secret-file")
 }
 
 pub(super) fn lost(error: io::Error) -> Error {
     match error.kind() {
         // A server in between has said what is wrong.
         io::ErrorKind::ConnectionAborted => Error::measurement(error.to_string()),
-        _ => Error::measurement(format!("the program is lost: {error}")),
+        _ => Error::measurement(format!("lost the program: {error}")),
     }
 }
 
 pub(super) fn gone() -> Error {
-    Error::measurement("the display ended the connection")
-        .hint("why stands on the standard error of its `stackline display serve`")
+    Error::measurement("the display closed the connection")
+        .hint("the reason is on the standard error of its `stackline display serve`")
 }

@@ -115,10 +115,10 @@ impl<'g> Guest<'g> {
             let byte = self.byte()?;
             self.telnet.receive(&[byte], &mut data);
             if !data.is_empty() {
-                return Err(refused("it sent data before it answered as TELNET does"));
+                return Err(refused("it sent data before it answered with TELNET"));
             }
         }
-        Err(refused("it did not answer as TELNET does"))
+        Err(refused("it did not answer with TELNET"))
     }
 
     /// Asks for the secret.

@@ -44,14 +44,14 @@ impl ProgramTerminal {
         echo(&pty, echoes);
         let (name, arguments) = program
             .split_first()
-            .ok_or_else(|| Error::input("no program is named"))?;
+            .ok_or_else(|| Error::input("no program specified"))?;
         let command = Command::new(name).args(arguments);
         let command = match whom {
             For::Person => command,
             For::Display => command.stderr(Stdio::inherit()),
         };
         let child = command.spawn(pts).map_err(|error| {
-            Error::environment(format!("{name} cannot be started on a terminal: {error}"))
+            Error::environment(format!("cannot start {name} on a terminal: {error}"))
                 .hint("check that it is in PATH")
         })?;
         Ok(Self {

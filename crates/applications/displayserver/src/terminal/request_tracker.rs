@@ -42,7 +42,7 @@ impl DisplayRequestTracker {
         }
         Err(
             Error::measurement("the program ended in the middle of a request")
-                .hint("it says something else than a display's requests, or it was cut off"),
+                .hint("its output is something other than display requests, or was truncated"),
         )
     }
 }

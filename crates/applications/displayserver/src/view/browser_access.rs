@@ -43,7 +43,7 @@ pub(super) fn text_response(status: StatusCode, body: impl Into<String>) -> Resp
 pub(super) fn busy_response(why: &str) -> Response<String> {
     text_response(
         StatusCode::SERVICE_UNAVAILABLE,
-        format!("{why}: come again later\n"),
+        format!("{why}: try again later\n"),
     )
 }
 
@@ -101,7 +101,7 @@ impl BrowserAccess {
         let authority = request.uri().authority();
         if !self.is_own(host) || !authority.is_none_or(|authority| self.is_own(authority.as_str()))
         {
-            let why = "no page of that host is here: open the address that the server prints\n";
+            let why = "this server has no page for that host: open the address that it prints\n";
             return text_response(StatusCode::MISDIRECTED_REQUEST, why).into();
         }
         let is_socket = headers
@@ -109,7 +109,8 @@ impl BrowserAccess {
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
         let mode = if is_socket { "websocket" } else { "navigate" };
         if is_foreign(headers, mode, host) {
-            let why = "a page from elsewhere asks: open the address that the server prints\n";
+            let why =
+                "the request comes from another site: open the address that the server prints\n";
             return text_response(StatusCode::FORBIDDEN, why).into();
         }
         if is_socket {
@@ -148,7 +149,7 @@ impl BrowserAccess {
     /// The page itself says nothing of the display: it needs no secret, but gets none either.
     fn page(&self, request: &Request<Incoming>) -> BrowserAnswer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let why = "the page answers GET and HEAD\n";
+            let why = "the page supports only GET and HEAD\n";
             let mut refused = text_response(StatusCode::METHOD_NOT_ALLOWED, why);
             set_field(&mut refused, ALLOW, "GET, HEAD");
             return refused.into();
@@ -159,13 +160,13 @@ impl BrowserAccess {
                 response(StatusCode::OK, "text/html; charset=utf-8", PAGE.into()).into()
             }
             "/" => {
-                let why = "the address lacks the secret: open the one that the server prints\n";
+                let why = "the address lacks the secret: open the address that the server prints\n";
                 BrowserAnswer {
                     response: text_response(StatusCode::FORBIDDEN, why),
                     is_wrong_secret: !secret.is_empty(),
                 }
             }
-            _ => text_response(StatusCode::NOT_FOUND, "there is one page here, /\n").into(),
+            _ => text_response(StatusCode::NOT_FOUND, "the only page here is /\n").into(),
         }
     }
 
@@ -176,7 +177,7 @@ impl BrowserAccess {
             .get(SEC_WEBSOCKET_VERSION)
             .is_none_or(|version| version != "13")
         {
-            let why = "the WebSocket has to be of version 13, RFC 6455's\n";
+            let why = "the WebSocket must be of version 13 (RFC 6455)\n";
             let mut refused = text_response(StatusCode::UPGRADE_REQUIRED, why);
             set_field(&mut refused, SEC_WEBSOCKET_VERSION, "13");
             return refused.into();
@@ -184,7 +185,7 @@ impl BrowserAccess {
         let opened = match create_response_with_body(request, String::new) {
             Ok(opened) => opened,
             Err(error) => {
-                let why = format!("no WebSocket is opened: {error}\n");
+                let why = format!("cannot open a WebSocket: {error}\n");
                 return text_response(StatusCode::BAD_REQUEST, why).into();
             }
         };
@@ -210,13 +211,13 @@ fn host_of(headers: &HeaderMap) -> Result<&str, &'static str> {
     }
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Err("the request names no host, or several\n");
+        return Err("the request must name exactly one host\n");
     };
     let is_part = |letter: char| letter.is_whitespace() || "/?#@\\".contains(letter);
     host.to_str()
         .ok()
         .filter(|host| !host.contains(is_part))
-        .ok_or("the request's host is not the name of one\n")
+        .ok_or("the request's host is not a valid host name\n")
 }
 
 /// Whether a browser says that somebody else's page asks (`Origin`; Fetch Metadata): a page may ask for a WebSocket, and people for a page.

@@ -112,12 +112,12 @@ fn with_sentence(refusal: &[u8]) -> Vec<u8> {
         true => (
             too_long,
             format!(
-                "the request has more than {MOST_FIELDS} fields, or is longer than the {HEAD} bytes that are read of one\n"
+                "the request has more than {MOST_FIELDS} header fields, or is longer than {HEAD} bytes\n"
             ),
         ),
         false => (
             StatusCode::BAD_REQUEST,
-            "the request's head is not one of HTTP/1\n".to_owned(),
+            "the request is not valid HTTP/1\n".to_owned(),
         ),
     };
     let response = text_response(status, why);

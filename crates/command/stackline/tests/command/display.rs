@@ -135,10 +135,10 @@ fn a_display_is_served_with_a_page_and_strangers_are_kept_out() {
     ];
     place
         .stackline(&bench)
-        .fails(1, &["the display ended the connection"])
+        .fails(1, &["the display closed the connection"])
         .hints("--secret-file");
     let with = |file: &str| place.stackline(&[&bench[..], &["--secret-file", file]].concat());
-    with("other").fails(1, &["the display ended the connection"]);
+    with("other").fails(1, &["the display closed the connection"]);
     with("known").succeeds();
     // In the environment, which others of this user can read.
     let mut by_variable = place.command(&bench);
@@ -212,7 +212,7 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     // What the display refuses is not read to its end.
     let long = get(path, &format!("X: {}\r\n", "x".repeat(600_000)));
     assert!(
-        long.starts_with("HTTP/1.1 431 ") && long.ends_with("that are read of one\n"),
+        long.starts_with("HTTP/1.1 431 ") && long.ends_with("longer than 8192 bytes\n"),
         "{long}"
     );
     child.kill().unwrap();
@@ -477,9 +477,9 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     .succeeds();
     bench(&["--network", "lan", "--class", "local", "--over", "ikp"])
         .fails(2, &["no transport"])
-        .hints("leave --over and --display-over out");
+        .hints("omit --over and --display-over");
     bench(&["--network", "lan", "--over", "ikp(packet = 500)"])
-        .fails(2, &["V's, of 1024 bytes"])
+        .fails(2, &["V messages of 1024 bytes"])
         .hints("without options");
     bench(&["--network", "lan", "--over", "ikp", "--display-over", "tcp"])
         .fails(2, &["only tcp"])
@@ -513,7 +513,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     for (words, says) in [
         (
             ["bench", "--across", "lan.stackline", "--gathers", "0"],
-            "it is at least 1B",
+            "it must be at least 1B",
         ),
         (
             ["vserver", "--polls", "0", "--", "sh"],
@@ -782,11 +782,11 @@ fn what_to_change_first_is_told_and_what_limits_then() {
             .unwrap()
     };
     assert!(
-        then("cpu of sun").starts_with("cpu of vax x 4 brings most"),
+        then("cpu of sun").starts_with("cpu of vax x 4 gains most"),
         "{json}"
     );
     assert!(
-        then("bandwidth").starts_with("cpu of sun x 4 brings most"),
+        then("bandwidth").starts_with("cpu of sun x 4 gains most"),
         "{json}"
     );
     let offers = json["offers"].as_array().unwrap();
@@ -883,16 +883,16 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["no factor"])
         .hints("level = pipelined, batched");
     refused(&["-f", "stack = tcp, quic"])
-        .fails(2, &["of a measurement"])
+        .fails(2, &["belongs to a measurement"])
         .hints("level, class, over");
     refused(&["-f", "level = pipelined, slow"])
         .fails(2, &["unknown part `slow`"])
         .hints("stop-and-wait");
     refused(&["-f", "gathers = 0, 1"])
-        .fails(2, &["`gathers`: it is at least 1B"])
+        .fails(2, &["`gathers`: it must be at least 1B"])
         .hints("200 B");
     refused(&["-f", "gathers x 2"])
-        .fails(2, &["no multiples"])
+        .fails(2, &["cannot be multiplied"])
         .hints("write levels");
     refused(&["-f", "cpu of pdp x 2"])
         .fails(2, &["no network has a host `pdp`"])
@@ -901,8 +901,8 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["unknown factor `foo`"])
         .hints("level, class, over");
     refused(&["-f", "class = agent, agent"])
-        .fails(2, &["changes nothing"])
-        .hints("not there already");
+        .fails(2, &["nothing differs"])
+        .hints("not already there");
     refused(&["-f", "over = tcp, udp"])
         .fails(2, &["with `over` at udp"])
         .hints("--over pup");
@@ -935,7 +935,7 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
     ];
     let lossy = place.stackline(&free).succeeds().out.clone();
     assert!(
-        lossy.contains("no limit of `loss`: ") && lossy.contains("loss to multiply"),
+        lossy.contains("no limit for `loss`: ") && lossy.contains("loss to multiply"),
         "{lossy}"
     );
     refused(&["-f", "level = batched, structured"])
@@ -1163,9 +1163,9 @@ fn execute_fails_where_its_program_does() {
         server.wait().unwrap();
         executed
     };
-    executed(&["sh", "-c", "exit 3"]).fails(1, &["sh ended with exit code 3"]);
+    executed(&["sh", "-c", "exit 3"]).fails(1, &["sh exited with code 3"]);
     executed(&["printf", r"\001\000\000\020VG"]).fails(1, &["ended in the middle of a request"]);
-    executed(&["sh", "-c", "kill -KILL $$"]).fails(1, &["sh was ended by signal 9"]);
+    executed(&["sh", "-c", "kill -KILL $$"]).fails(1, &["sh was killed by signal 9"]);
     let bench = [
         "display",
         "bench",
@@ -1186,10 +1186,10 @@ fn a_program_that_cannot_be_started_is_not_served() {
     for serves in ["vserver", "terminal"] {
         let refused = |program: &str| place.stackline(&["display", serves, "--", program]);
         refused("no-such-program")
-            .fails(2, &["no-such-program cannot be started"])
+            .fails(2, &["cannot start no-such-program"])
             .hints("check that it is installed");
         refused("./text")
-            .fails(2, &["./text cannot be started: it is not executable"])
+            .fails(2, &["cannot start ./text: it is not executable"])
             .hints("chmod +x ./text");
     }
 }
@@ -1327,7 +1327,7 @@ fn on_one_machine_everything_finds_its_secret_and_nobody_else_does() {
     let stranger = Place::new();
     let without = |words: &[&str]| stranger.stackline(&[&["display"], words].concat());
     without(&[&["bench", "--to", &display.clients], &trial[..]].concat())
-        .fails(1, &["the display ended the connection"]);
+        .fails(1, &["the display closed the connection"]);
     let by_server = format!("{server}/{}", display.clients);
     without(&[&["bench", "--to", &by_server], &trial[..]].concat())
         .fails(3, &["the secret does not match"])

@@ -38,21 +38,21 @@ fn printed_useful(kbit_s: f64, miles: f64) -> PrintedFigure {
 pub(super) fn lines() -> Sheet {
     let mut sheet = Sheet::new(
         "2.1.2",
-        "lines: what they carry, the seven parts of the time until a full packet is acknowledged, packets held",
+        "lines: throughput, the seven parts of the time until a full packet is acknowledged, and packets held",
         &[
             ("line", "line"),
-            ("useful_kbit_s", "carries kbit/s"),
-            ("propagation_ms", "way ms"),
+            ("useful_kbit_s", "kbit/s"),
+            ("propagation_ms", "prop. ms"),
             ("transmission_ms", "bits"),
-            ("processing_ms", "looked at"),
+            ("processing_ms", "processing"),
             ("latency_ms", "waits"),
-            ("back_ms", "way back"),
+            ("back_ms", "return"),
             ("carrier_ms", "carrier"),
             ("release_ms", "release"),
             ("total_ms", "total"),
             ("buffers", "held"),
             ("buffers_mixed", "held, mixed"),
-            ("printed", "printed carries"),
+            ("printed", "published kbit/s"),
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -85,20 +85,21 @@ pub(super) fn lines() -> Sheet {
         sheet.rows.push(row);
     }
     sheet
-        .note("Carries: 84 % of the rate less 2 kbit/s of routing. Held: packets without which the line stands idle, where all are full, and where two of three have 152 bits.")
-        .note("For full packets 8 channels are enough over land, and 32 by satellite.")
+        .note("kbit/s: 84 % of the line rate, minus 2 kbit/s for routing. Held: packets needed to keep the line busy, \
+               if all are full and if two in three have 152 bits.")
+        .note("For full packets, 8 channels are enough over land, and 32 over a satellite.")
 }
 
 /// Messages in flight for one path, and for several that share nothing.
 pub(super) fn paths() -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.5, paths",
-        "messages in flight for full use of several paths at once that share no line",
+        "messages in flight needed to use several disjoint paths fully at once",
         &[
             ("paths", "paths"),
             ("each", "each alone"),
             ("together", "together"),
-            ("of_window", "of a window of 4, kbit/s"),
+            ("of_window", "window of 4, kbit/s"),
         ],
     );
     let path = |hops: usize| {
@@ -126,9 +127,9 @@ pub(super) fn paths() -> Sheet {
     }
     sheet
         .note(nothing_printed(
-            "the report says that paths add up, and has no numbers",
+            "the report says that paths add up, but gives no numbers",
         ))
-        .note("50 kbit/s, 100 miles a line. The sum is what is needed; the largest window is 4.")
+        .note("50 kbit/s, 100 miles per line. \"Together\" is the number needed; the largest window is 4.")
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use stackline_report::sheet::{Sheet, SheetCell};
 /// Cycles of a packet, in and out (2.1.1).
 const CYCLES: f64 = PACKET_BITS;
 /// What is said of both.
-const LOST: &str = "the report's own curves are lost: drawn from the model of its text";
+const LOST: &str = "the report's own curves are lost; drawn from the model in its text";
 
 /// Both, by file name.
 pub(super) fn charts() -> Vec<(&'static str, Chart)> {
@@ -24,11 +24,11 @@ pub(super) fn figure_1() -> Sheet {
     let full = f64::from(FULL_MESSAGE_BITS);
     let mut sheet = printed_and_here::sheet(
         "Figure 1",
-        "throughput of an IMP whose processor is busy: what the text says, and by its model here",
+        "throughput of an IMP whose processor is saturated: as stated in the text, and by its model here",
         &[("value", "value")],
     );
     let value = PrintedValue::new(1000.0, through(ImpHardware::H516, full, false), 0);
-    let what = SheetCell::text("a 516, full messages, kbit/s on its lines (twenty of 50)");
+    let what = SheetCell::text("516, full messages, kbit/s on its lines (twenty, 50 kbit/s each)");
     sheet.rows = vec![value.row([what])];
     sheet.note(format!("The curves are `figure-1.svg`; {LOST}."))
 }
@@ -37,7 +37,7 @@ pub(super) fn figure_1() -> Sheet {
 pub(super) fn figure_2() -> Sheet {
     let mut sheet = Sheet::new(
         "Figure 2",
-        "packet buffers for full use of a line, full packets, by its length",
+        "packet buffers needed for full use of a line with full packets, by line length",
         &[
             ("miles", "miles"),
             ("held_50", "50 kbit/s"),
@@ -88,15 +88,15 @@ fn throughput() -> Chart {
             points: Vec::new(),
         });
         curves.push(ChartCurve {
-            name: format!("{name}, data of hosts"),
+            name: format!("{name}, host data"),
             line: of(true),
             points: Vec::new(),
         });
     }
     Chart {
-        title: "Figure 1: throughput of an IMP against the length of messages".into(),
+        title: "Figure 1: throughput of an IMP against message length".into(),
         x: Axis {
-            name: "bits of a message".into(),
+            name: "message length, bits".into(),
             scale: AxisScale::Linear,
             from: 0.0,
             to: most,
@@ -109,7 +109,7 @@ fn throughput() -> Chart {
         },
         band: None,
         curves,
-        below: format!("{LOST}, 1160 cycles a packet, one answer a message"),
+        below: format!("{LOST}, 1160 cycles per packet, one answer per message"),
     }
 }
 
@@ -124,7 +124,10 @@ fn buffers() -> Chart {
     // Of three packets two are short, or none is.
     let mixes = [
         ("full packets", PACKET_BITS),
-        ("two short to a full one", (PACKET_BITS + 2.0 * 152.0) / 3.0),
+        (
+            "two short packets for each full-size one",
+            (PACKET_BITS + 2.0 * 152.0) / 3.0,
+        ),
     ];
     let mut curves = Vec::new();
     for (rate, bit_s) in [("50 kbit/s", 50e3), ("230.4 kbit/s", 230.4e3)] {
@@ -139,7 +142,7 @@ fn buffers() -> Chart {
         }
     }
     Chart {
-        title: "Figure 2: packet buffers for full use of a line against its length".into(),
+        title: "Figure 2: packet buffers needed for full use of a line against line length".into(),
         x: Axis {
             name: "miles".into(),
             scale: AxisScale::Linear,
@@ -154,7 +157,7 @@ fn buffers() -> Chart {
         },
         band: None,
         curves,
-        below: format!("{LOST}: seven parts of an acknowledgement"),
+        below: format!("{LOST}: seven parts of the time to an acknowledgement"),
     }
 }
 

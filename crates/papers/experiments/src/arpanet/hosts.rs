@@ -12,9 +12,10 @@ const CALLS: [(f64, f64, f64); 2] = [(36.0, 12.0, 16.3), (8.0, 8.0, 26.0)];
 /// Why the model of a call is off in Table 6A.
 fn why_of_call(bits: f64) -> &'static str {
     if bits < 36.0 {
-        "in print a bit takes 30 us in calls below a message, 21 above; the model has one figure"
+        "in the report a bit takes 30 us in calls shorter than a message, 21 us in longer ones; the model has a \
+         single value"
     } else {
-        "print falls from 50 to 100 bytes: no fixed cost of a call does that"
+        "the published rate falls from 50 to 100 bytes, which no fixed cost per call explains"
     }
 }
 
@@ -22,10 +23,11 @@ fn why_of_call(bits: f64) -> &'static str {
 pub(super) fn tenex() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 6A",
-        "a TENEX that sends to itself, and what its processor alone would do, kbit/s: printed, and by model and share here",
+        "a TENEX sending to itself, and the rate of its processor alone, kbit/s: published, and by model and CPU \
+         share here",
         &[
             ("bytes", "bytes"),
-            ("bits", "of bits"),
+            ("bits", "bits per byte"),
             ("processor", "CPU %"),
             ("value", "value"),
         ],
@@ -46,8 +48,9 @@ pub(super) fn tenex() -> Sheet {
         }
     }
     sheet.note(
-        "Fitted: a call takes 12 ms and a bit 16.3 us in bytes of 36 bits (the interface alone 13.3 at 75 kbit/s), 8 ms and 26 us in \
-         bytes of 8, which are unpacked by program. Printed CPU shares are whole percents, cut off.",
+        "Fitted: a call takes 12 ms, and a bit takes 16.3 us with 36-bit bytes (the interface alone 13.3 at 75 \
+         kbit/s); with 8-bit bytes, which a program unpacks, 8 ms and 26 us. Published CPU shares are whole \
+         percents, rounded down.",
     )
 }
 
@@ -55,7 +58,7 @@ pub(super) fn tenex() -> Sheet {
 pub(super) fn netspd() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 6B",
-        "NETSPD over the network, kbit/s: printed, and by model here",
+        "NETSPD over the network, kbit/s: published, and by the model here",
         &[("hops", "hops"), ("links", "links")],
     );
     // Fitted to the rows of no hops: both hosts together, and the slower of them.
@@ -72,14 +75,16 @@ pub(super) fn netspd() -> Sheet {
         let model_4 = (4.0 * 8.064 / trip).min(8.064 / slower_s).min(line);
         for (links, printed, model) in [(1, one, 8.064 / trip), (4, four, model_4)] {
             let value = PrintedValue::new(PrintedFigure::Range(printed.0, printed.1), model, 1)
-                .because("not known; on long paths the report names other traffic");
+                .because("unknown; for long paths the report mentions other traffic");
             let what = [*hops, links].map(|value| SheetCell::Number(f64::from(value), 0));
             sheet.rows.push(value.row(what));
         }
     }
     sheet
-        .note("Fitted to the row without hops: a message takes both hosts 248 ms, the slower of them 154. One link has one message under way; four have four, as many as the window, over lines that carry 38.")
-        .note("FTP's rows are the TENEX file system's.")
+        .note("Fitted to the row without hops: a message takes both hosts 248 ms together, and the slower one 154 ms. \
+               One link has one message in flight; four links have four, which is the window, over lines that carry \
+               38 kbit/s.")
+        .note("In the FTP rows, the TENEX file system is the limit.")
 }
 
 /// Table 7: what a block takes.
@@ -95,7 +100,7 @@ fn block_s(kilobits: f64) -> f64 {
 pub(super) fn table_7() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 7",
-        "transfers from Tinker to McClellan, kbit/s by kilobits a block: printed, and by the time of a block here",
+        "transfers from Tinker to McClellan, kbit/s by kilobits per block: published, and from the time per block here",
         &[("block", "kilobits")],
     );
     for (kilobits, printed) in TABLE_7 {
@@ -103,7 +108,8 @@ pub(super) fn table_7() -> Sheet {
         sheet.rows.push(value.row([SheetCell::Number(kilobits, 1)]));
     }
     sheet.note(
-        "Fitted, in three pieces: a block takes 151 ms and 13.0 ms a kilobit, from 8.1 kilobits on 195 and 19.7, from 15.3 on 463 and \
-         10.3. The dips are steps of 0.10 and 0.13 s in the time a block; the report gives them causes outside the network.",
+        "Fitted in three pieces: a block takes 151 ms plus 13.0 ms per kilobit; from 8.1 kilobits on, 195 plus 19.7; \
+         from 15.3 on, 463 plus 10.3. The dips are steps of 0.10 and 0.13 s in the time per block; the report \
+         attributes them to causes outside the network.",
     )
 }

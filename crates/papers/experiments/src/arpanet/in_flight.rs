@@ -71,7 +71,7 @@ fn rows() -> impl Iterator<Item = (bool, &'static Row1)> {
 pub(super) fn table() -> Sheet {
     let mut columns = vec![
         ("path", "path"),
-        ("miles", "miles a hop"),
+        ("miles", "miles per hop"),
         ("kbit_s", "kbit/s"),
     ];
     columns.extend([
@@ -85,7 +85,7 @@ pub(super) fn table() -> Sheet {
     columns.push(("agree", "agree"));
     let mut sheet = Sheet::new(
         "Table 1",
-        "full messages in flight for the most throughput: printed, and / by formula where it differs",
+        "full messages in flight for maximum throughput: published, and after / by formula where it differs",
         &columns,
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -124,21 +124,23 @@ pub(super) fn table() -> Sheet {
     }
     sheet
         .note(format!(
-            "{all} of {} entries by F = (H(T + 2L) + 7T) / 8T, packets of 1160 bits, 5.4 us a mile; a satellite link of 45000 miles \
-             adds the F of a path of its own.",
+            "{all} of {} entries follow F = (H(T + 2L) + 7T) / 8T, with packets of 1160 bits and 5.4 us per mile; a \
+             satellite link of 45000 miles adds the F of a path of its own.",
             12 * LAND.len()
         ))
-        .note("Both constants are found by the table, and no other fits all of it; that messages are stored whole before the satellite is the table's, the text does not say so.")
+        .note("Both constants are fitted to the table, and no other values fit all of it; that messages are stored \
+               whole before the satellite follows from the table, not from the text.")
 }
 
 /// What simulated throughput with the whole numbers below and above F is, of that with twice as many.
 pub(super) fn simulated(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Table 1, simulated",
-        "throughput with k messages in flight as a share of that with 2F, for the k below and above F: most it differs from min(1, k/F), %",
+        "throughput with k messages in flight as a share of that with 2F, for the k below and above F: largest \
+         difference from min(1, k/F), %",
         &[
             ("path", "path"),
-            ("miles", "miles a hop"),
+            ("miles", "miles per hop"),
             ("kbit_s", "kbit/s"),
             ("h1", "1 hop"),
             ("h2", "2"),
@@ -179,10 +181,12 @@ pub(super) fn simulated(seed: u64) -> Sheet {
     }
     let worst = differences.iter().copied().fold(0.0, f64::max);
     sheet.note(format!(
-        "{} RFNMs, acknowledgements and processors take no time; window, room and channels have no bounds. The most is {worst:.1} %.",
-        nothing_printed("this judges the formula")
+        "{} RFNMs, acknowledgements and processors take no time; window, buffers and channels are unlimited. The \
+         largest difference is {worst:.1} %.",
+        nothing_printed("this tests the formula")
     ))
-    .note("Packets go on over the satellite one by one here, so that F counts it as one line more; the printed table stores the message whole before it, which takes nearly 1 more.")
+    .note("Here, packets are forwarded over the satellite one by one, so F counts it as one more line; in the \
+           published table, the whole message is stored before it, which adds nearly 1.")
 }
 
 /// In percent.
@@ -290,7 +294,7 @@ fn measure_path(path: &ArpanetPath, options: ImpOptions, control_is_free: bool, 
 pub(super) fn bounds(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Table 1, bounds",
-        "what each bound of the real network costs over 50 kbit/s lines of 1000 miles, kbit/s with 2F messages in flight",
+        "cost of each bound of the real network over 50 kbit/s lines of 1000 miles: kbit/s with 2F messages in flight",
         &[
             ("path", "path"),
             ("hops", "hops"),
@@ -333,6 +337,8 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         sheet.rows.push(row);
     }
     sheet
-        .note(nothing_printed("the report gives the bounds, and not what each costs"))
-        .note("Each bound alone but the last column, which has them all, with 12K of memory. Room is reserved before a message is sent: where answers bring it along it costs nothing as long as there is enough.")
+        .note(nothing_printed("the report gives the bounds, but not the cost of each"))
+        .note("Each bound alone, except in the last column, which has all of them, with 12K of memory. Space is \
+               reserved before a message is sent; where answers carry the reservation, it costs nothing as long as \
+               there is enough space.")
 }

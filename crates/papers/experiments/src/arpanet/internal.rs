@@ -55,7 +55,7 @@ fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
 pub(super) fn rates(seed: u64) -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 3A",
-        "throughput within an IMP, kbit/s: printed, and simulated here",
+        "throughput within an IMP, kbit/s: published, and simulated here",
         &[("to", "to"), ("machine", "machine")],
     );
     for (to, printed) in INTERNAL {
@@ -65,14 +65,17 @@ pub(super) fn rates(seed: u64) -> Sheet {
         }
     }
     sheet
-        .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (printed); what it costs the IMP itself is fitted, a constant a row: 7.8 cycles to a dead host, 37 to itself. The 316 alone would take 9.0 and 38.3 for its printed rates, the 516 alone 6.7 and 37.0.")
+        .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (published); its \
+               cost to the IMP itself is fitted, one constant per row: 7.8 cycles to a dead host, 37 to itself. For \
+               their published rates, the 316 alone would need 9.0 and 38.3, the 516 alone 6.7 and 37.0.")
 }
 
 /// What either would do alone.
 pub(super) fn derived() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 3B",
-        "what the IMP, or the generator and discard, would do alone, kbit/s: printed, and rate by share here",
+        "rate of the IMP alone, or of the generator and discard alone, kbit/s: published, and rate divided by share \
+         here",
         &[("to", "to"), ("machine", "machine"), ("alone", "alone")],
     );
     for (((to, measured), (_, printed)), share) in INTERNAL.iter().zip(ALONE).zip(SHARES) {
@@ -88,5 +91,5 @@ pub(super) fn derived() -> Sheet {
             }
         }
     }
-    sheet.note("Shares of 20 and 45 %, as printed; 165 should be 163 (90 / 0.55).")
+    sheet.note("Shares of 20 and 45 %, as published; 165 should be 163 (90 / 0.55).")
 }

@@ -58,7 +58,7 @@ fn pair(from: ImpHardware, to: ImpHardware, is_busy: bool, seed: u64) -> (f64, f
 pub(super) fn pairs(seed: u64) -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 4",
-        "throughput over a 50 kbit/s line, kbit/s, one way and both ways: printed, and simulated here",
+        "throughput over a 50 kbit/s line, kbit/s, one way and both ways: published, and simulated here",
         &[("from", "from"), ("to", "to"), ("ways", "ways")],
     );
     let cells: Vec<(usize, usize)> = (0..3)
@@ -82,8 +82,10 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     }
     let spur = pair(ImpHardware::H516, ImpHardware::H516, false, seed).0;
     sheet
-        .note(format!("Background of 3.5 % each way. Most difference {worst:.1} kbit/s. A spur line without background: {spur:.1} (printed 40)."))
-        .note("Of 43.4 kbit/s that headers leave, routing takes 1.6, and as long as the processor takes to put the next packet on the line that is idle: 0.3 ms on a 516, of the 1160 cycles a packet.")
+        .note(format!("Background traffic of 3.5 % each way. Largest difference {worst:.1} kbit/s. A spur line \
+                       without background: {spur:.1} (published 40)."))
+        .note("Of the 43.4 kbit/s left by headers, routing takes 1.6; the line is also idle while the processor \
+               prepares the next packet: 0.3 ms on a 516, out of 1160 cycles per packet.")
 }
 
 /// Sources around one destination, each over a line of its own.
@@ -127,7 +129,7 @@ pub(super) fn sources(seed: u64) -> Sheet {
         "several adjacent sources to one 516, kbit/s each on average",
         &[
             ("sources", "sources"),
-            ("printed", "printed"),
+            ("printed", "published"),
             ("room_3", "room for 3 messages"),
             ("fairness", "fairness"),
             ("room_10", "room for 10"),
@@ -167,7 +169,9 @@ pub(super) fn sources(seed: u64) -> Sheet {
         row.extend(compared);
         sheet.rows.push(row);
     }
-    sheet.note("No background. Each stream needs one message to be put together, and room for the next while its host takes the one before: with room for 3 the third and fourth wait for it, with room for 10 nobody does.")
+    sheet.note("No background traffic. Each stream needs room for the message being reassembled and for the next one \
+                while its host takes the previous one: with room for 3 messages, the third and fourth streams wait; \
+                with room for 10, none does.")
 }
 
 /// kbit/s of each source of rows of that many sources, the nearest of each row first.
@@ -212,7 +216,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
         &[
             ("case", "case"),
             ("source", "source"),
-            ("printed", "printed"),
+            ("printed", "published"),
             ("rate", "simulated"),
             ("fairness", "fairness"),
         ],
@@ -223,7 +227,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
         ("3 in a row", &[3]),
         ("rows of 2 and of 3", &[2, 3]),
     ];
-    let why = "not known; nothing is drawn, so sources may keep in step";
+    let why = "unknown; nothing is random here, so sources may stay in step";
     for (case, rows) in cases {
         for rates in rows_of_sources(rows, seed) {
             let printed = SHARED / rates.len() as f64;
@@ -240,13 +244,15 @@ pub(super) fn shared(seed: u64) -> Sheet {
             }
         }
     }
-    sheet.note("Printed: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; here that is an equal part of the 40 of a line. Room for 10 messages at the destination.")
+    sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of \
+                two and of three; here, that is an equal share of the 40 of a line. Room for 10 messages at the \
+                destination.")
 }
 
 /// Which row of several.
 fn of_row(rows: &[u16], length: usize) -> String {
     if rows.len() > 1 {
-        format!(", that of {length}")
+        format!(", in the row of {length}")
     } else {
         String::new()
     }
@@ -281,16 +287,16 @@ fn split(channels: u16, paths: u16, splits: bool, seed: u64) -> f64 {
 pub(super) fn splitting(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.5",
-        "one stream over two paths of two lines: what the second gains, %",
+        "one stream over two paths of two lines: gain from the second path, %",
         &[
             ("rule", "rule"),
-            ("printed", "printed"),
+            ("printed", "published"),
             ("formula", "formula"),
             ("simulated", "simulated"),
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
-    let why = "the formula of the paper says 27.8 too: 25 is about that";
+    let why = "the paper's formula also gives 27.8, which the text rounds to about 25";
     let gain = |channels, splits| {
         100.0 * (split(channels, 2, splits, seed) / split(channels, 1, splits, seed) - 1.0)
     };
@@ -332,7 +338,10 @@ pub(super) fn splitting(seed: u64) -> Sheet {
         let compared = printed_and_here::cells(printed, gained, Some(why));
         sheet.rows.push(own.into_iter().chain(compared).collect());
     }
-    sheet.note("Routing sends all packets over the line with the shorter queue and looks every 640 ms: the other drains meanwhile. A window of 64 messages and room for as many, so that nothing else limits. The explicit choice is announced for the first quarter of 1973; here packets go to the shortest queue of lines that lead as near.")
+    sheet.note("Routing sends all packets over the line with the shorter queue and re-evaluates every 640 ms; \
+                meanwhile, the other queue drains. The window is 64 messages, with room for all of them, so nothing \
+                else is a limit. Explicit choice was announced for the first quarter of 1973; here, packets go to \
+                the shortest queue among the lines that lead equally near.")
 }
 
 /// Each line, what is printed of it, and the rate over it, kbit/s.
@@ -407,5 +416,6 @@ pub(super) fn fast(seed: u64) -> Sheet {
         let value = PrintedValue::new(printed, rate, 1);
         sheet.rows.push(value.row([SheetCell::text(words)]));
     }
-    sheet.note("Of free processors the printed rate is the report's formula, of a satellite with 32 channels what was planned.")
+    sheet.note("With free processors, the published rate is the report's formula; for a satellite with 32 channels, \
+                it is the planned rate.")
 }

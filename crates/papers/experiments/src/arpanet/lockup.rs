@@ -47,21 +47,21 @@ fn run(options: ImpOptions, seed: u64) -> (f64, f64) {
 pub(super) fn sheet(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Lockup",
-        "four sources to one 516, kbit/s together: first and fifth minute",
+        "four sources to one 516, kbit/s in total: first and fifth minute",
         &[("case", "case"), ("first", "first"), ("fifth", "fifth")],
     );
     let known = ImpOptions::default();
     for (case, options) in [
-        ("room is reserved", known),
+        ("space reserved", known),
         (
-            "room is not reserved, 3 messages of buffers",
+            "no reservation, buffers for 3 messages",
             ImpOptions {
                 reservation: false,
                 ..known
             },
         ),
         (
-            "reserved, 2 blocks for messages that are put together (RFC 626)",
+            "reserved, 2 blocks for reassembly (RFC 626)",
             ImpOptions {
                 reassembly_blocks: Some(2),
                 ..known
@@ -76,6 +76,8 @@ pub(super) fn sheet(seed: u64) -> Sheet {
         ]);
     }
     sheet
-        .note(nothing_printed("the report says what reservation prevents, without numbers"))
-        .note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Too few blocks slow these streams down and do not lock them up: RFC 626's lockup took more.")
+        .note(nothing_printed("the report describes what reservation prevents, but gives no numbers"))
+        .note("Without reservation, the destination fills with parts of messages that can never be completed; the \
+               packets that would complete them wait in the neighbours' channels. Too few blocks slow these streams \
+               down but do not lock them up: RFC 626's lockup needed more than that.")
 }

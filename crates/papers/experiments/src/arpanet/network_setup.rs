@@ -22,7 +22,7 @@ pub(super) const LINE: f64 = 50_000.0;
 /// The map as the language reads it.
 pub(super) fn map() -> Result<Network> {
     let found = profile::networks(MAP)?.into_iter().next();
-    found.ok_or_else(|| Error::measurement("the map of the ARPANET cannot be read"))
+    found.ok_or_else(|| Error::measurement("cannot read the map of the ARPANET"))
 }
 
 /// A moment.

@@ -49,7 +49,7 @@ pub(super) fn sheets() -> Result<[Sheet; 2]> {
     Ok([
         sheet(
             "Table 5A",
-            "path lengths from BBN, all lines up: IMPs printed, and simulated",
+            "path lengths from BBN, all lines up: number of IMPs, published and simulated",
             &PATHS,
             &histogram(false)?,
         ),
@@ -65,12 +65,12 @@ pub(super) fn sheets() -> Result<[Sheet; 2]> {
 fn sheet(name: &str, title: &str, printed: &[Row5], found: &[u32]) -> Sheet {
     let columns = [
         ("hops", "hops"),
-        ("printed", "printed"),
+        ("printed", "published"),
         ("imps", "simulated"),
-        ("printed_percent", "printed %"),
+        ("printed_percent", "published %"),
         ("percent", "%"),
-        ("printed_up_to", "printed up to there, %"),
-        ("up_to", "up to there, %"),
+        ("printed_up_to", "published cumulative %"),
+        ("up_to", "cumulative %"),
     ];
     let mut sheet = Sheet::new(name, title, &columns);
     sheet.columns.extend(printed_and_here::columns());
@@ -101,5 +101,6 @@ fn sheet(name: &str, title: &str, printed: &[Row5], found: &[u32]) -> Sheet {
         row.extend(printed_and_here::cells_of_difference(most, None));
         sheet.rows.push(row);
     }
-    sheet.note("Hops as BBN's IMP has them in its tables after a minute of routing. Off is the largest of a row.")
+    sheet.note("Hop counts in the tables of BBN's IMP after a minute of routing. \"Off\" is the largest deviation in \
+                a row.")
 }

@@ -52,10 +52,10 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         name: "arpanet".into(),
         title: "BBN Report 2499, 1973: throughput of the ARPANET".into(),
         notes: vec![
-            "IMPs are machines with the line protocol, routing and reservation of the time, and a processor whose cycles are the \
-             report's; kbit/s are data of hosts. What is fitted says so."
+            "IMPs are machines with the line protocol, routing and reservation of the time, and a processor with the \
+             report's cycle counts; kbit/s are of host data. Fitted values are marked as such."
                 .into(),
-            format!("What is drawn hangs on the seed {seed}."),
+            format!("Random values depend on the seed {seed}."),
         ],
         exhibits: Vec::new(),
         sheets,
@@ -98,7 +98,7 @@ mod tests {
         );
         let terminals = terminals::table();
         assert!(
-            note(&terminals).starts_with("94 of 98 numbers"),
+            note(&terminals).starts_with("94 of 98 values"),
             "{}",
             note(&terminals)
         );

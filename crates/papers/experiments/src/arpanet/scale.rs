@@ -111,13 +111,13 @@ fn until(
 pub(super) fn sheet(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Scale",
-        "routing of January 1973 on networks of more IMPs (516s, 2.2 lines each, 50 kbit/s), without traffic",
+        "routing of January 1973 on larger networks (516s, 2.2 lines per IMP, 50 kbit/s), without traffic",
         &[
             ("imps", "IMPs"),
-            ("lines", "of lines, %"),
-            ("processors", "of processors, %"),
-            ("known", "all known after, s"),
-            ("again", "a cut line gone around after, s"),
+            ("lines", "line load, %"),
+            ("processors", "processor load, %"),
+            ("known", "converged after, s"),
+            ("again", "cut line bypassed after, s"),
         ],
     );
     let cases: Vec<(u16, u64)> = [16, 64, 256, 1000]
@@ -130,7 +130,7 @@ pub(super) fn sheet(seed: u64) -> Sheet {
             let mut values: Vec<f64> = found.iter().filter_map(of).collect();
             values.sort_by(f64::total_cmp);
             match (values.first(), values.last()) {
-                _ if values.len() < found.len() => SheetCell::text("never, in 1200 s"),
+                _ if values.len() < found.len() => SheetCell::text("not within 1200 s"),
                 (Some(least), Some(most)) => SheetCell::text(format!("{least:.1} to {most:.1}")),
                 _ => SheetCell::Absent,
             }
@@ -144,7 +144,10 @@ pub(super) fn sheet(seed: u64) -> Sheet {
         ]);
     }
     sheet
-        .note(nothing_printed("there were no such networks"))
-        .note("Least and most of three networks that are drawn: a ring with chords. An entry of a routing message is a word of 16 bits, 4 cycles to look at; sizes are parameters, the formats of the time end at 64 IMPs.")
-        .note("Lines break first: at 1000 IMPs a message every 640 ms takes half of a 50 kbit/s line. By the same arithmetic (16 bits an IMP) 2000 take all of it; that is not simulated.")
+        .note(nothing_printed("no such networks existed"))
+        .note("Minimum and maximum of three random networks, each a ring with chords. An entry of a routing message \
+               is a 16-bit word and takes 4 cycles to process; sizes are parameters here, while the formats of the \
+               time end at 64 IMPs.")
+        .note("Lines are the first limit: at 1000 IMPs, a message every 640 ms takes half of a 50 kbit/s line. By the \
+               same arithmetic (16 bits per IMP), 2000 would take all of it; that was not simulated.")
 }

@@ -48,7 +48,7 @@ fn why(off_cells: &[u32]) -> Option<&'static str> {
     off_cells
         .iter()
         .all(|apart| *apart <= GRID)
-        .then_some("printed sizes are about 4 apart; none here is off by more")
+        .then_some("published sizes are about 4 apart; none here is off by more")
 }
 
 fn formula(baud: f64, hop: usize) -> Option<u32> {
@@ -63,7 +63,8 @@ pub(super) fn table() -> Sheet {
     columns.extend(keys.into_iter().zip(titles.iter().map(String::as_str)));
     let mut sheet = Sheet::new(
         "Table 2",
-        "characters of buffer that let a terminal print without a pause, by miles of each further hop: printed / formula",
+        "buffer size, in characters, that lets a terminal print without a pause, by miles of each further hop: \
+         published / formula",
         &columns,
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -92,7 +93,7 @@ pub(super) fn table() -> Sheet {
                     within += 1;
                 } else {
                     wrong.push(format!(
-                        "{baud} baud, hop {}: {printed} for {}",
+                        "{baud} baud, hop {}: {printed} published, {} here",
                         hop + 1,
                         shown(found.unwrap_or(MORE))
                     ));
@@ -104,10 +105,11 @@ pub(super) fn table() -> Sheet {
         sheet.rows.push(row);
     }
     sheet
-        .note(format!("{within} of {numbers} numbers within the larger of 4 characters and 10 %. The others: {}.", wrong.join("; ")))
+        .note(format!("{within} of {numbers} values are within the larger of 4 characters and 10 %. The others: {}.", wrong.join("; ")))
         .note(
-            "The report prints no formula (it names another paper). This one is reconstructed: 100 ms in the host, 72 bits of leaders, \
-             packets stored at each hop, an allocate of 232 bits, 40 kbit/s. Off is the largest of a row.",
+            "The report gives no formula (it cites another paper). This one is reconstructed: 100 ms in the host, 72 \
+             bits of leaders, packets stored at each hop, a 232-bit allocate, 40 kbit/s. \"Off\" is the largest \
+             deviation in a row.",
         )
 }
 
@@ -235,12 +237,13 @@ impl TerminalSession {
 pub(super) fn simulated() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 2, simulated",
-        "share of the time that a terminal prints, %: with two buffers of the formula's size, and with two of two thirds of it",
+        "share of the time in which a terminal prints, %: with two buffers of the formula's size, and with two of two \
+         thirds of that size",
         &[
             ("baud", "baud"),
             ("cells", "cells"),
-            ("least", "least with the formula's"),
-            ("most", "most with two thirds"),
+            ("least", "lowest, formula's size"),
+            ("most", "highest, two thirds"),
         ],
     );
     let mut cells = Vec::new();
@@ -276,6 +279,6 @@ pub(super) fn simulated() -> Sheet {
         }
     }
     sheet
-        .note(nothing_printed("this judges the formula"))
-        .note("Lines of 40 kbit/s, as in the formula; cells of 20 characters and more.")
+        .note(nothing_printed("this tests the formula"))
+        .note("Lines of 40 kbit/s, as in the formula; cells of 20 or more characters.")
 }

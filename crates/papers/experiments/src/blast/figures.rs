@@ -170,8 +170,8 @@ fn figure_5(hosts: &Hosts) -> BlastSheet {
 }
 
 /// Why simulation and formula part.
-const APART: &str = "Where much is lost machines and model part a little. One reason: a receiver that has everything \
-                      answers a blast that is sent again even where that arrives in part.";
+const APART: &str = "At high loss, machines and model diverge slightly. One reason: a receiver that has everything \
+                     answers a retransmitted blast even if only part of it arrives.";
 
 /// Where the blast becomes the slower.
 fn crossings() -> String {
@@ -192,8 +192,8 @@ fn crossings() -> String {
         ))
     });
     format!(
-        "Printed: between 1e-5 and 1e-4, where the Ethernet worked, the blast is the better. By the formulas it is up to \
-         a loss of {}.",
+        "Published: between 1e-5 and 1e-4, the operating region of the Ethernet, the blast is better. By the \
+         formulas, it is better up to a loss of {}.",
         each.collect::<Vec<_>>().join(", ")
     )
 }
@@ -275,10 +275,11 @@ fn figure_6(hosts: &Hosts) -> BlastSheet {
         digits: 2,
         lines: cases.map(line).collect(),
         notes: vec![
-            "As printed, full is the root mean square about To(D) instead of the mean, and full_nak leaves out that a lost \
-             last packet or answer still costs Tr."
+            "As published, full is the root mean square about To(D) instead of the mean, and full_nak ignores that \
+             losing the last packet or the answer still costs Tr."
                 .into(),
-            "The paper drew partial and selective from simulations; the formula is the exact solution of their recursion."
+            "In the paper, the curves of partial and selective come from simulations; the formula is the exact \
+             solution of their recursion."
                 .into(),
             APART.into(),
         ],

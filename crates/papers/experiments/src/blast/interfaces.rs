@@ -31,7 +31,7 @@ fn datagrams(across: &str, change: impl Fn(&mut Network)) -> Result<RunRecord> {
         .records
         .into_iter()
         .next();
-    record.ok_or_else(|| Error::measurement("a run without a record"))
+    record.ok_or_else(|| Error::measurement("a run left no record"))
 }
 
 /// Milliseconds a packet that arrives.
@@ -62,7 +62,8 @@ pub(super) fn interfaces() -> Result<Sheet> {
         ("program_1_ms", "1 ms"),
         ("program_2_ms", "2 ms"),
     ];
-    let title = "ms a packet of 1 KB that arrives, by who copies and by what a program takes of the host's processor for each";
+    let title = "ms per 1 KB packet that arrives, by which processor copies it and by the time a program takes on the \
+                 host's processor for each";
     let mut sheet = Sheet::new("Interfaces", title, &columns);
     for ((name, copies, _), times) in INTERFACES.iter().zip(found.chunks(PROGRAMS.len())) {
         let times = times.iter().map(|ms| SheetCell::Number(*ms, 2));
@@ -73,9 +74,10 @@ pub(super) fn interfaces() -> Result<Sheet> {
                 .collect(),
         );
     }
-    Ok(sheet.note(nothing_printed("the paper has no figures of it")).note(
-        "Printed is that the 8088 is slower than the host's 68000: it is taken for half as fast, and the CMC's processor for \
-         as fast; all have two buffers each way here. Where the interface copies, program and copy go on at once; with enough to do for the program the slower interface is the faster.",
+    Ok(sheet.note(nothing_printed("the paper gives no figures for it")).note(
+        "The paper says only that the 8088 is slower than the host's 68000: it is assumed to be half as fast, and the \
+         CMC's processor equally fast; here, all have two buffers in each direction. Where the interface copies, the \
+         program runs during the copy; if the program has enough to do, the slower interface is faster overall.",
     ))
 }
 
@@ -94,7 +96,7 @@ pub(super) fn full_speed() -> Result<Sheet> {
     .collect::<Result<_>>()?;
     let mut sheet = printed_and_here::sheet(
         "Full speed",
-        "datagrams of 1 KB at full speed, % lost by an interface of two buffers",
+        "datagrams of 1 KB at full speed, % lost by an interface with two buffers",
         &[("speed", "receiver's speed")],
     );
     for (speed, record) in SPEEDS.iter().zip(&found) {
@@ -105,11 +107,13 @@ pub(super) fn full_speed() -> Result<Sheet> {
             PrintedFigure::Nothing
         };
         let value = PrintedValue::new(printed, 100.0 * lost, 2)
-            .because("equal stations lose nothing here, as nothing disturbs them");
+            .because("equally fast stations lose nothing here, because nothing disturbs them");
         sheet.rows.push(value.row([SheetCell::Number(*speed, 2)]));
     }
     Ok(sheet.note(
-        "1 in 10,000 is printed of two stations at full speed (3.1.3). A receiver slower by a part loses that part: the printed rate is a difference of a ten-thousandth, or rare disturbances.",
+        "The paper gives 1 in 10,000 for two stations at full speed (3.1.3). A receiver that is slower by some \
+         fraction loses that fraction: the published rate means a speed difference of one ten-thousandth, or rare \
+         disturbances.",
     ))
 }
 

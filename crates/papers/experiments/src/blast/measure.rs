@@ -47,7 +47,7 @@ impl Measurements {
             |output| {
                 serde_json::from_slice(output).unwrap_or_else(|error| {
                     Self::none(&format!(
-                        "cannot read the answer of the measuring process: {error}"
+                        "cannot read the result of the measuring process: {error}"
                     ))
                 })
             },
@@ -82,9 +82,8 @@ pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
             Measurements::none(&format!("{}{hint}", refusal.message))
         }
     };
-    serde_json::to_value(measurements).map_err(|error| {
-        Error::measurement(format!("the times cannot be written as JSON: {error}"))
-    })
+    serde_json::to_value(measurements)
+        .map_err(|error| Error::measurement(format!("cannot write the times as JSON: {error}")))
 }
 
 fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {

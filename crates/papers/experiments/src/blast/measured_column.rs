@@ -58,7 +58,8 @@ fn find(standalone: &Standalone, program: &str, packets: u32) -> Option<Measured
 }
 
 fn ratios(standalone: &Standalone) -> String {
-    let how = "Here: between two threads that wait busily, raw frames over the loopback interface, a system call for each.";
+    let how = "Here: between two busy-waiting threads, raw frames over the loopback interface, one system call per \
+               frame.";
     let median = |protocol: BlastFigureProtocol| {
         find(standalone, protocol.name(), 64).map(|times| times.median)
     };
@@ -70,7 +71,8 @@ fn ratios(standalone: &Standalone) -> String {
     .map(median);
     match (saw, window, blast) {
         (Some(saw), Some(window), Some(blast)) => format!(
-            "{how} 64 packets: stop-and-wait takes {:.2} times the sliding window, {:.2} times the blast.",
+            "{how} 64 packets: stop-and-wait takes {:.2} times as long as the sliding window, {:.2} times as long as \
+             the blast.",
             saw / window,
             saw / blast
         ),
@@ -83,8 +85,8 @@ fn parts(standalone: &Standalone) -> String {
     let [send_data, take_data, send_ack, take_ack] =
         standalone.parts.map(|part| format_time(part.median));
     format!(
-        "Here copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the ack; copying out \
-         takes {take_data} and {take_ack}. Together {}, with a reading of the clock in each.",
+        "Here, copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the \
+         ack; copying out takes {take_data} and {take_ack}. The total is {}, including a clock reading in each.",
         format_time(sum)
     )
 }

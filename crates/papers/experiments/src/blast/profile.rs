@@ -58,7 +58,7 @@ impl Profiles {
         let network = self.network(host)?;
         let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {
             return Err(Error::measurement(format!(
-                "the host profile {} is not a pair of hosts",
+                "the host profile {} does not consist of two hosts",
                 host.name()
             )));
         };

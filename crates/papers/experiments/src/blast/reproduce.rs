@@ -45,7 +45,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
         notes: vec![
             costs(&hosts),
-            format!("What is drawn hangs on the seed {}.", settings.seed),
+            format!("Random values depend on the seed {}.", settings.seed),
         ],
         exhibits: sheets.into_iter().map(Exhibit::from).collect(),
         sheets: others,

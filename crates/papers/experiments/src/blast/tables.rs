@@ -50,7 +50,7 @@ fn alone() -> BlastSheet {
     };
     BlastSheet {
         name: "Section 2.1",
-        title: "64 kilobytes, were the network all that takes time",
+        title: "64 kilobytes, if only the network took time",
         subject: "protocol",
         digits: 3,
         lines: vec![
@@ -115,7 +115,7 @@ pub(super) fn ratios() -> Sheet {
     let percent = |printed: PrintedFigure, share: f64| PrintedValue::new(printed, 100.0 * share, 1);
     let about = |ratio: f64| {
         PrintedValue::new(2.0, ratio, 2)
-            .because("the paper says \"about twice\"; this is by its own formulas")
+            .because("the paper says \"about twice\"; this follows from its own formulas")
     };
     let copying: f64 = costs
         .breakdown()
@@ -126,42 +126,42 @@ pub(super) fn ratios() -> Sheet {
     let network = BlastFigureProtocol::StopAndWait.elapsed(costs, 1) - copying;
     let mut sheet = printed_and_here::sheet(
         "Ratios",
-        "what the text says of Tables 1 and 2, and by formula here",
+        "statements in the text about Tables 1 and 2, and by formula here",
         &[("value", "value")],
     );
     sheet.rows = [
         (
-            "stop-and-wait against the sliding window, 64 packets, times",
+            "ratio of stop-and-wait to the sliding window, 64 packets",
             about(saw / window),
         ),
         (
-            "stop-and-wait against the blast, 64 packets, times",
+            "ratio of stop-and-wait to the blast, 64 packets",
             about(saw / blast),
         ),
         (
-            "the network's utilisation by a blast of 64 packets, %",
+            "network utilisation of a blast of 64 packets, %",
             percent(
                 PrintedFigure::Figure(38.0),
                 utilisation(BlastFigureProtocol::Blast, costs, 64),
             ),
         ),
         (
-            "the same of any number of packets, at most, %",
+            "the same for any number of packets, at most, %",
             percent(PrintedFigure::Nothing, utilisation_limit(costs)),
         ),
         (
-            "the same of 64 with two buffers, %",
+            "the same for 64 packets with two buffers, %",
             percent(
                 PrintedFigure::Nothing,
                 utilisation(BlastFigureProtocol::DoubleBuffered, costs, 64),
             ),
         ),
         (
-            "an exchange's time that is the network's, % of that observed",
+            "network share of an exchange's time, % of the observed time",
             percent(PrintedFigure::Figure(21.0), network / OBSERVED_S),
         ),
         (
-            "an exchange's time that is copying, % of that observed",
+            "copying share of an exchange's time, % of the observed time",
             percent(PrintedFigure::Figure(75.0), copying / OBSERVED_S),
         ),
     ]
@@ -221,7 +221,7 @@ fn table_2(hosts: &Hosts) -> BlastSheet {
     });
     BlastSheet {
         name: "Table 2",
-        title: "what a reliable exchange of one kilobyte is made of",
+        title: "components of a reliable one-kilobyte exchange",
         subject: "operation",
         digits: 2,
         lines,
@@ -255,8 +255,6 @@ fn table_3(hosts: &Hosts) -> BlastSheet {
         subject: "operation",
         digits: 2,
         lines: NUMBERS.into_iter().map(line).collect(),
-        notes: vec![
-            "To(1) = 5.9 ms and To(64) = 173 ms are what Figure 5 quotes of this table.".into(),
-        ],
+        notes: vec!["Figure 5 quotes To(1) = 5.9 ms and To(64) = 173 ms from this table.".into()],
     }
 }

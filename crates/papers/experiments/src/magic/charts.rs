@@ -145,7 +145,7 @@ fn platforms(sheet: &Sheet) -> Chart {
                 .map(|(_, y)| *y),
         ),
         band: None,
-        below: "medians of one block a list".into(),
+        below: "medians with one block per list".into(),
         curves,
     }
 }
@@ -183,7 +183,7 @@ fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
                 .map(|(_, y)| *y),
         ),
         band: None,
-        below: "each server and their sum".into(),
+        below: "each server, and their total".into(),
         curves,
     }
 }
@@ -208,7 +208,7 @@ fn remedies(sheet: &Sheet) -> Chart {
     let chart = by_row(sheet, sheet.rows.len(), "Remedies of section 4.3.4");
     Chart {
         x: Axis {
-            name: "remedy: its line in the table".into(),
+            name: "remedy (row of the table)".into(),
             ..chart.x
         },
         ..chart

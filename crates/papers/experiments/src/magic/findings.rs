@@ -21,13 +21,13 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     ];
     let mut sheet = Sheet::new(
         "Findings",
-        "what `stackline diagnose` says of these sessions, from their events alone",
+        "what `stackline diagnose` reports for these sessions, from their events alone",
         &[
             ("case", "case"),
             ("rank", ""),
             ("kind", "finding"),
-            ("share_percent", "of units' time, %"),
-            ("sure_percent", "sure, %"),
+            ("share_percent", "% of unit time"),
+            ("sure_percent", "confidence, %"),
         ],
     );
     for (name, case) in cases {
@@ -53,7 +53,7 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
                 .map(|finding| format!("{name}: {}", finding.sentence)),
         );
     }
-    Ok(sheet.note(nothing_printed("the paper names the limits in words")))
+    Ok(sheet.note(nothing_printed("the paper names the limits only in words")))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn latencies() -> [Formula; 4] {
     let ms = |printed: PrintedFigure, seconds: f64| PrintedValue::new(printed, seconds * 1e3, 0);
     [
         (
-            "longest latency: interval + a block's sending, ms",
+            "longest latency: interval + time to send a block, ms",
             ms(PrintedFigure::Figure(220.0), longest),
         ),
         (
@@ -91,7 +91,7 @@ fn throughputs() -> [Formula; 6] {
             PrintedValue::new(3.0, small, 0),
         ),
         (
-            "100 Mbit/s in three, less cell headers, Mbit/s",
+            "a third of 100 Mbit/s, less cell headers, Mbit/s",
             PrintedValue::new(30.0, paced(100.0, 3), 1),
         ),
         (
@@ -99,7 +99,7 @@ fn throughputs() -> [Formula; 6] {
             PrintedValue::new(47.0, two_thirds, 1),
         ),
         (
-            "gain of one copy less of three, %",
+            "gain from one copy less out of three, %",
             PrintedValue::new(25.0, single, 0)
                 .because("the formula is a bound: it holds if copies take all of the time"),
         ),
@@ -110,7 +110,7 @@ fn throughputs() -> [Formula; 6] {
 pub(super) fn sheet() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Formulas",
-        "as printed, and computed here from the numbers that they name",
+        "as published, and computed here from the numbers that the paper gives",
         &[("formula", "formula")],
     );
     for (formula, value) in latencies().into_iter().chain(throughputs()) {
@@ -119,11 +119,12 @@ pub(super) fn sheet() -> Sheet {
     let kib = f64::from(BLOCK) / 1024.0;
     sheet
         .note(format!(
-            "A server's throughput is {kib:.0} KiB over the time between two stamps of sending, the receiver's over that \
-             between two blocks read; a burst is five consecutive blocks (section 4.2.2). `stackline blocks replay` and \
-             the tables below compute all three so."
+            "A server's throughput is {kib:.0} KiB divided by the time between two send timestamps, the receiver's by \
+             the time between two blocks read; a burst is five consecutive blocks (section 4.2.2). `stackline blocks \
+             replay` and the tables below compute all three this way."
         ))
-        .note("The printed mean of 160 ms takes 100 ms as the shortest; with the parts that are printed it is lower.")
+        .note("The published mean of 160 ms assumes 100 ms as the shortest latency; with the published parts, it is \
+               lower.")
 }
 
 #[cfg(test)]

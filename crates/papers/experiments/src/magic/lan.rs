@@ -51,7 +51,7 @@ fn asked_for_more() -> Result<MagicCase> {
 
 /// Why one server does not send three times what its receiver took.
 const NOT_THRICE: &str =
-    "read from disks: the third copy leaves two thirds of 134 (Table 2) at most";
+    "read from disks: with the third copy, at most two thirds of 134 remain (Table 2)";
 
 /// The table.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
@@ -80,12 +80,12 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
             ("case", "case"),
             ("first_mbit_s", "SS20"),
             ("second_mbit_s", "SS10"),
-            ("sum_mbit_s", "sum"),
-            ("asked", "asked"),
-            ("delivered", "came"),
+            ("sum_mbit_s", "total"),
+            ("asked", "requested"),
+            ("delivered", "arrived"),
             ("flushed_unread", "unread"),
             ("flushed_read", "unsent"),
-            ("printed", "printed"),
+            ("printed", "published"),
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -98,14 +98,14 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     }
     Ok(sheet
         .note(
-            "unread, unsent: blocks that a newer list discarded before their disk had read them, and after. Lines that end in \
-             the read queue say that disks are the limit; lines that end in the write queue, that the network or the \
-             receiver is (section 3).",
+            "unread, unsent: blocks that a newer list discarded before and after their disk had read them. Lines that \
+             end in the read queue show that disks are the limit; lines that end in the write queue, that the \
+             network or the receiver is (section 3).",
         )
         .note(
-            "The receiver's 39 Mbit/s are given, as the time that it takes for a block of each server. Unconstrained, the \
-             server is said to send about three times that; in Table 2 only the Alpha does, so the servers copy as fast as that \
-             here.",
+            "The receiver's 39 Mbit/s are an input, given as the time it takes per block of each server. According to \
+             the paper, the unconstrained server sends about three times that rate; in Table 2, only the Alpha does, \
+             so the servers copy at its speed here.",
         ))
 }
 

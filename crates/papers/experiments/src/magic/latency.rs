@@ -111,7 +111,7 @@ const STAGES: [PrintedStage; 7] = [
     PrintedStage::new(
         BlockPathPoint::ServerIn,
         BlockPathPoint::StartRead,
-        "list understood, read queue",
+        "list parsed, read queue",
         PrintedFigure::Figure(5.0),
     ),
     PrintedStage::new(
@@ -120,7 +120,7 @@ const STAGES: [PrintedStage; 7] = [
         "disk read and copy",
         PrintedFigure::Figure(23.0),
     )
-    .because("the read alone takes 23 ms here, and the copy comes behind it"),
+    .because("the read alone takes 23 ms here, and the copy follows it"),
     PrintedStage::new(
         BlockPathPoint::EndRead,
         BlockPathPoint::StartWrite,
@@ -136,7 +136,7 @@ const STAGES: [PrintedStage; 7] = [
     PrintedStage::new(
         BlockPathPoint::AppSend,
         BlockPathPoint::AppReceive,
-        "whole way",
+        "end to end",
         PrintedFigure::Range(50.0, 100.0),
     ),
 ];
@@ -195,14 +195,14 @@ fn stages(lab: &Lab) -> Result<[Sheet; 2]> {
 fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
     let mut sheet = Sheet::new(
         "4.2.3",
-        "where the time of a block goes, ms",
+        "where the time of a block is spent, ms",
         &[
             ("stage", "stage"),
-            ("printed", "printed"),
+            ("printed", "published"),
             ("idle_ms", "one block"),
             ("loaded_median_ms", "loaded"),
-            ("loaded_least_ms", "least"),
-            ("loaded_most_ms", "most"),
+            ("loaded_least_ms", "min"),
+            ("loaded_most_ms", "max"),
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -210,13 +210,13 @@ fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
     sheet.rows.extend(rows);
     sheet
         .note(format!(
-            "SS10 to the Alpha. One block: a list of one, medians. Loaded: the receiver takes {RECEIVER:.0} Mbit/s and more is asked \
-             for. Reads take 10 to 30 ms in print.",
+            "SS10 to the Alpha. One block: lists of one block, medians. Loaded: the receiver takes {RECEIVER:.0} \
+             Mbit/s and more is requested. Reads take 10 to 30 ms in the paper.",
         ))
-        .note("off: of one block against what is printed.")
+        .note("off: one block against the published value.")
         .note(
-            "Costs as printed are given for translation, passing on, understanding and reading; waiting, sending and what \
-             the load adds come out.",
+            "The published costs of translating, forwarding, parsing and reading are inputs; waiting, sending and the \
+             effect of the load are results.",
         )
 }
 
@@ -227,7 +227,7 @@ fn whole_way(loaded: &[History]) -> Sheet {
     let most = whole.iter().copied().fold(0.0, f64::max);
     let mut sheet = printed_and_here::sheet(
         "4.2.3, loaded",
-        "the whole way of a block of a loaded server, ms",
+        "end-to-end time of a block from a loaded server, ms",
         &[("value", "value"), ("formula", "formula")],
     );
     let longest = longest_latency(INTERVAL, 0.023);
@@ -244,7 +244,7 @@ fn whole_way(loaded: &[History]) -> Sheet {
     })
     .into();
     sheet.note(format!(
-        "{} blocks. The printed mean takes 100 ms as the shortest, the formula here 54.",
+        "{} blocks. The published mean assumes 100 ms as the shortest latency, the formula here 54.",
         whole.len()
     ))
 }
@@ -307,7 +307,7 @@ fn platforms(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the points of the figure are lost")).note(
-        "Medians of one block a list. The axis of the paper's figure ends at 250 ms. Platforms differ by \
-         their copies (Table 2), their links, and in the wide area by 6 ms each way.",
+        "Medians with one block per list. The axis of the paper's figure ends at 250 ms. Platforms differ in their \
+         copies (Table 2), their links and, in the wide area, 6 ms each way.",
     ))
 }

@@ -60,9 +60,7 @@ pub(super) fn measure(_: u32) -> Result<serde_json::Value> {
         served: served(),
     };
     serde_json::to_value(here).map_err(|error| {
-        Error::measurement(format!(
-            "what was measured cannot be written as JSON: {error}"
-        ))
+        Error::measurement(format!("cannot write the measurements as JSON: {error}"))
     })
 }
 
@@ -73,7 +71,7 @@ impl MagicLocalFigures {
     ) -> std::result::Result<Self, String> {
         let output = output.map_err(Clone::clone)?;
         serde_json::from_slice(output)
-            .map_err(|error| format!("cannot read the answer of the measuring process: {error}"))
+            .map_err(|error| format!("cannot read the result of the measuring process: {error}"))
     }
 }
 
@@ -186,7 +184,7 @@ fn wait(address: &str, wanted: bool) -> Result<()> {
     while client.list()?.1.iter().any(|server| server.up) != wanted {
         if Instant::now() > until {
             return Err(Error::measurement(
-                "the server did not come or go within 10 s",
+                "the server did not start or exit within 10 s",
             ));
         }
         thread::sleep(Duration::from_millis(5));
@@ -237,9 +235,9 @@ fn read(
 pub(super) fn sheet(here: &std::result::Result<MagicLocalFigures, String>) -> Sheet {
     let mut sheet = Sheet::new(
         "Figure 14",
-        "memory copied on this machine, MB/s, by how many at once, and the rule of a third",
+        "memory copied on this machine, MB/s, by number of concurrent copies, and the rule of a third",
         &[
-            ("at_once", "at once"),
+            ("at_once", "copies"),
             ("copied", "copied"),
             ("third", "a third"),
             ("third_mbit_s", "a third, Mbit/s"),
@@ -269,8 +267,9 @@ pub(super) fn sheet(here: &std::result::Result<MagicLocalFigures, String>) -> Sh
         }
         Err(reason) => sheet.notes.push(format!("Not measured: {reason}.")),
     }
-    sheet.note(nothing_printed("these are copies of this machine")).note(
-        "Medians of copies of 64 MiB by threads. In print of the SGI Onyx: just over 100 MB/s, kept up with 4 processors and more \
-         than 5 processes, half of what the manufacturer says; of the figure the curve is lost.",
+    sheet.note(nothing_printed("these are copies on this machine")).note(
+        "Medians of 64 MiB copies by threads. Published for the SGI Onyx: just over 100 MB/s, sustained with 4 \
+         processors and more than 5 processes, half of what the manufacturer states; the curve of the figure is \
+         lost.",
     )
 }

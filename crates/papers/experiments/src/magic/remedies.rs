@@ -131,7 +131,7 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
         "4.3.4",
-        "each remedy with a viewer that asks for more than the link carries",
+        "each remedy with a viewer that requests more than the link carries",
     );
     sheet
         .rows
@@ -145,11 +145,11 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
         }));
     Ok(sheet
         .note(
-            "Paced, each sender has a third of the last link in cells, and no two cells meet: nothing is lost. Early packet \
-             discard is useless where the port holds less than a packet, as the paper says of it. With ABR the switch tells each \
-             sender its share of nine tenths of the link.",
+            "Paced, each sender gets a third of the last link in cells, and no two cells meet, so nothing is lost. \
+             Early packet discard is useless where the port holds less than a packet, as the paper says. With ABR, \
+             the switch tells each sender its share of nine tenths of the link.",
         )
-        .note("Larger windows do not help while packets are destroyed; they do not harm where the buffer holds them."))
+        .note("Larger windows do not help while packets are destroyed; they do no harm where the buffer holds them."))
 }
 
 /// Packets instead of cells, and what hosts and queues do now.
@@ -176,7 +176,7 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
         "Today",
-        "Linux's TCP through that port, and through a queue in packets",
+        "Linux TCP through that port, and through a queue of packets",
     );
     sheet.rows.extend(
         cases
@@ -185,8 +185,8 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
             .map(|((name, _), figures)| row(name, &SERVERS, figures)),
     );
     Ok(sheet.note(
-        "Selective acknowledgements and timers of 200 ms get more through the 1500-byte port than the hosts of 1995, but no \
-         host can mend it. A queue of a bandwidth-delay product does; BBR and CoDel keep it short.",
+        "Selective acknowledgements and 200 ms timers get more through the 1500-byte port than the hosts of 1995 did, \
+         but no host can fix it. A queue of one bandwidth-delay product does; BBR and CoDel keep it short.",
     ))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
             &[
                 "Figures 8 to 10",
                 "4.3.3",
-                "4.3.3, printed and here",
+                "4.3.3, published and here",
                 "Assumptions",
             ],
             &|| wan::sheets(&lab).map(Vec::from),
@@ -51,10 +51,11 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         name: "magic".into(),
         title: "Tierney et al. 1996: a parallel block server over the MAGIC network".into(),
         notes: vec![
-            "A viewer sends a list of blocks every 200 ms; a newer list supersedes the older. Master, disk servers and client \
-             are those of `stackline blocks`, in virtual time over simulated TCP. 48 KiB are 0.39 Mbit."
+            "A viewer sends a list of blocks every 200 ms; a newer list supersedes the older one. Master, disk \
+             servers and client are those of `stackline blocks`, in virtual time over simulated TCP. 48 KiB are 0.39 \
+             Mbit."
                 .into(),
-            format!("What is drawn hangs on the seed {}.", settings.seed),
+            format!("Random values depend on the seed {}.", settings.seed),
         ],
         exhibits: Vec::new(),
         sheets,

@@ -65,7 +65,7 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(3, &cases.collect::<Result<Vec<_>>>()?)?;
     let mut sheet = Sheet::new(
         "Figure 11",
-        "Mbit/s of blocks against the largest packet, with windows of 196 KiB",
+        "Mbit/s of blocks against the largest packet size, with 196 KiB windows",
         &[
             ("mtu_bytes", "MTU"),
             ("one_1500", "one, 1500-byte port"),
@@ -86,9 +86,9 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the curve is lost")).note(
-        "A host's processor takes 100 us for a packet here, an assumption: it is what \
-         makes small packets slow. Three streams get least of the small port whatever their packets; with enough buffer the \
-         largest are best.",
+        "Here, a host's processor takes 100 us per packet (an assumption), which makes small packets slow. Three \
+         streams get the least through the small port whatever their packet size; with enough buffer, the largest \
+         packets are best.",
     ))
 }
 
@@ -138,8 +138,8 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the curves are lost")).note(
-        "Each stream is one server's, with a window of 64 KiB. 48 of 53 bytes of a cell are data, so an interface carries 90 \
-         Mbit/s of packets. Ports share 624 KiB, so nothing is lost. The paper saw less with more than three streams in its early \
-         tests, and names no cause.",
+        "Each stream comes from one server, with a window of 64 KiB. 48 of the 53 bytes of a cell are data, so an \
+         interface carries 90 Mbit/s of packets. Ports share 624 KiB, so nothing is lost. In its early tests, the \
+         paper saw less with more than three streams, and names no cause.",
     ))
 }

@@ -53,7 +53,7 @@ fn from_memory(case: MagicCase) -> MagicCase {
 }
 
 /// Why means are off that the rule gives.
-const RULE: &str = "the rule takes copies for all that limits";
+const RULE: &str = "the rule assumes that copies are the only limit";
 
 /// What is compared of a platform: what it is, and its value.
 fn values(row: &Platform, average: f64, burst: f64) -> [(String, PrintedValue); 4] {
@@ -90,7 +90,7 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
     let (average, burst) = (lab.medians(3, &average)?, lab.medians(3, &burst)?);
     let mut sheet = printed_and_here::sheet(
         "Table 2",
-        "throughput of one server, Mbit/s: bursts from memory, and means from disks",
+        "throughput of one server, Mbit/s: burst from memory, mean from disk",
         &[("platform", "platform"), ("value", "value")],
     );
     for (row, (average, burst)) in TABLE_2.iter().zip(average.iter().zip(&burst)) {
@@ -114,18 +114,20 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
                 .push(PrintedValue::new(PrintedFigure::Nothing, *rate, 0).row(what));
         }
         sheet.notes.push(
-            "Today: medians over loopback on this machine, from the server's memory and from a file in the page cache, server and \
-             client on the same processors."
+            "Today: medians over loopback on this machine, from the server's memory and from a file in the page \
+             cache, with server and client on the same processors."
                 .into(),
         );
     }
     Ok(sheet
         .note(
-            "The burst is given to the simulation as the time of two copies of a block; a third copy, disk to memory, is added \
-             for the average, with disks of 8 or 22 ms. The simulated burst says what the network takes of it.",
+            "The burst is an input to the simulation, as the time of two copies of a block; for the mean, a third \
+             copy, disk to memory, is added, with disks of 8 or 22 ms. The simulated burst shows how much of it the \
+             network takes.",
         )
         .note(
-            "UDP is not simulated: its means follow from its printed bursts by the rule, the Alpha's from that over TCP, which holds within 15 % for 7 of the 9 \
-             means. With a single copy to the network at most half would be won; 25 % is printed.",
+            "UDP is not simulated: its means follow from its published bursts by the rule (the Alpha's from the burst \
+             over TCP), which holds within 15 % for 7 of the 9 means. With a single copy to the network, the gain \
+             would be at most a half; the paper gives 25 %.",
         ))
 }

@@ -20,13 +20,13 @@ const COLUMNS: [(&str, &str); 11] = [
     ("edc_mbit_s", "EDC"),
     ("usw_mbit_s", "USW"),
     ("tioc_mbit_s", "TIOC"),
-    ("sum_mbit_s", "sum"),
-    ("asked", "asked"),
-    ("delivered", "came"),
-    ("sent_again", "again"),
+    ("sum_mbit_s", "total"),
+    ("asked", "requested"),
+    ("delivered", "arrived"),
+    ("sent_again", "resent"),
     ("destroyed_percent", "lost %"),
     ("longest_wait_s", "wait s"),
-    ("printed", "printed sum"),
+    ("printed", "published total"),
 ];
 
 /// With the columns of all tables of the wide area: `printed` is the sum.
@@ -100,9 +100,10 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 4]> {
 
 /// The collapse as the paper counts it, the median of ten seeds.
 fn collapse_beside_print(median: &MagicFigures) -> Sheet {
-    let starved = "which server is starved hangs on the seed and on distances that are not printed";
+    let starved =
+        "which server is starved depends on the seed, and on distances that are not published";
     let lost =
-        "not known over what the paper counts: two of three senders wait most of the time here";
+        "unknown over which time the paper counts: two of three senders wait most of the time here";
     let mut values = Vec::new();
     for (at, server) in ["EDC, Mbit/s", "USW, Mbit/s", "TIOC, Mbit/s"]
         .into_iter()
@@ -118,11 +119,11 @@ fn collapse_beside_print(median: &MagicFigures) -> Sheet {
             PrintedValue::new(collapsed(), median.sum(), 1),
         ),
         (
-            "blocks asked for",
+            "blocks requested",
             PrintedValue::new(ASKED, median.asked, 0),
         ),
         (
-            "blocks that came",
+            "blocks that arrived",
             PrintedValue::new(DELIVERED, median.delivered, 0),
         ),
         (
@@ -135,8 +136,8 @@ fn collapse_beside_print(median: &MagicFigures) -> Sheet {
         ),
     ]);
     let mut sheet = printed_and_here::sheet(
-        "4.3.3, printed and here",
-        "the collapse, the median of ten seeds",
+        "4.3.3, published and here",
+        "the collapse: median of ten seeds",
         &[("value", "value")],
     );
     sheet.rows = values
@@ -179,13 +180,13 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
         }));
     Ok(sheet
         .note(format!(
-            "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A sender alone meets nobody: cells of one packet pass the \
-             port as they come, and all that is asked for comes. Wherever packets of two senders meet, cells are lost, and each \
-             of them spoils a packet of 192 cells.",
+            "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A sender on its own competes with none: cells of one \
+             packet pass the port as they arrive, and everything requested is delivered. Wherever packets of two \
+             senders meet, cells are lost, and each lost cell spoils a packet of 192 cells.",
         ))
         .note(
-            "came: blocks that arrived before the next list superseded them. again: segments sent again. lost: of the \
-             packets at the port. wait: the longest time without a block of one server.",
+            "arrived: blocks that arrived before the next list superseded them. resent: retransmitted segments. lost: \
+             of the packets at the port. wait: the longest time without a block from one of the servers.",
         ))
 }
 
@@ -211,8 +212,9 @@ fn by_seed(runs: &[MagicFigures]) -> Sheet {
             (low.min(*sum), high.max(*sum))
         });
     sheet.note(format!(
-        "The largest server has at least 5 times the smallest in {unequal} of {} seeds (printed: 18 times). Sums {least:.1} \
-         to {most:.1} Mbit/s, median {median:.1}, {:.1} times the printed {:.1}: {median:.0} % of the link.",
+        "In {unequal} of {} seeds, the fastest server has at least 5 times the throughput of the slowest (published: \
+         18 times). Totals {least:.1} to {most:.1} Mbit/s, median {median:.1}, {:.1} times the published {:.1}: \
+         {median:.0} % of the link.",
         runs.len(),
         median / COLLAPSE.iter().sum::<f64>(),
         COLLAPSE.iter().sum::<f64>()
@@ -242,7 +244,7 @@ fn cases_of_assumptions() -> Result<[(&'static str, MagicCase); 7]> {
                 ..collapse()?
             },
         ),
-        ("TIOC beside it", tioc(Duration(500_000))?),
+        ("TIOC nearby", tioc(Duration(500_000))?),
         (
             "window 64 KiB",
             MagicCase {
@@ -280,7 +282,7 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
         "Assumptions",
-        "what the paper does not say, and how much of the collapse hangs on it",
+        "what the paper does not state, and how much of the collapse depends on it",
     );
     sheet.rows.extend(
         cases
@@ -290,13 +292,13 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
     );
     Ok(sheet
         .note(
-            "As above: the timers of 4.3BSD (least 1 s, in ticks of 500 ms) at the senders, all servers 6 ms away, a \
-             window of 128 KiB, a viewer that pans 1280 pixels a second, so that about 900 blocks are asked for; processors that copy as \
-             in Table 2.",
+            "As above: 4.3BSD timers (at least 1 s, in ticks of 500 ms) at the senders, all servers 6 ms away, a \
+             window of 128 KiB, a viewer that pans 1280 pixels per second, so that about 900 blocks are requested, \
+             and processors that copy as in Table 2.",
         )
         .note(format!(
-            "With the timers of Solaris 2.4 (least 200 ms), which the senders ran, they try again sooner, and the sum is \
-             {:.1} times as large. Neither is fitted: the paper's sum is nearer to that of slow timers.",
+            "With the timers of Solaris 2.4 (at least 200 ms), which the senders ran, they retransmit sooner, and the \
+             total is {:.1} times as large. Neither is fitted: the paper's total is closer to that of slow timers.",
             medians[1].sum() / medians[0].sum()
         )))
 }

@@ -129,8 +129,8 @@ fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
             ("case", "case"),
             ("simulated_mbit_s", "simulated"),
             ("emulated_mbit_s", "emulated"),
-            ("emulated_least", "least"),
-            ("emulated_most", "most"),
+            ("emulated_least", "min"),
+            ("emulated_most", "max"),
             ("ratio", "ratio"),
             ("runs", "runs"),
         ],
@@ -148,7 +148,7 @@ fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
             .extend(failed.map(|reason| format!("{}: {reason}", session.name)));
     }
     sheet.note(
-        "off: emulated of simulated. Medians; useful are blocks that came before the next list, after the first second. Emulated: real processes and the \
-         kernel's TCP of this machine.",
+        "off: emulated relative to simulated. Medians; useful blocks are those that arrived before the next list, \
+         after the first second. Emulated: real processes and this machine's kernel TCP.",
     )
 }

@@ -199,7 +199,7 @@ impl VSystemCase {
     }
 
     fn nothing(&self) -> Error {
-        Error::measurement(format!("nothing came of {self:?}"))
+        Error::measurement(format!("no result from {self:?}"))
     }
 
     fn scene<'n>(&self, network: &'n Network, machines: &'n Machines) -> SimulatedDisplayScene<'n> {

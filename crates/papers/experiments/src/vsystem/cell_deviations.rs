@@ -99,7 +99,7 @@ impl Judged {
         let columns = [
             ("row", ""),
             ("column", ""),
-            ("printed", "printed"),
+            ("printed", "published"),
             ("simulated", "simulated"),
             ("is", ""),
         ];
@@ -130,7 +130,8 @@ impl Judged {
             WITHIN
         };
         sheet.note(format!(
-            "{set} of {} cells set the profile; of the other {free}, {within} are within {:.0} % or the rounding. Orders of a row: {same} of {pairs} as printed.",
+            "{set} of {} cells set the profile; of the other {free}, {within} are within {:.0} % or the rounding. Row \
+             orders: {same} of {pairs} as published.",
             self.table.cells.len(),
             100.0 * share
         ))
@@ -147,11 +148,11 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
         ("within", "within"),
         ("share", "%"),
         ("pairs", "orders"),
-        ("same", "as printed"),
+        ("same", "as published"),
     ];
     let mut sheet = Sheet::new(
         "Judgement",
-        "how much of the paper its profile predicts",
+        "how much of the paper is predicted by its profile",
         &columns,
     );
     let mut totals = [0usize; 5];
@@ -173,9 +174,11 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
         sheet.rows.push(line(tables, row));
     }
     sheet.rows.push(line("all", totals));
-    sheet.note(nothing_printed("this counts what the tables compare")).note(
-        "A cell that repeats an experiment counts with it, as Table 3-2 with the row of 4-1 that it is, digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the \
-         last printed digit. Tables of different versions contradict each other (E-IP batch at the 780: 110 and 380), so each version has machines of its own.",
+    sheet.note(nothing_printed("this counts the comparisons in the tables")).note(
+        "A cell that repeats an experiment counts together with it, such as Table 3-2 with the row of 4-1 that it \
+         equals digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the last published \
+         digit. Tables of different versions contradict each other (E-IP batch at the 780: 110 and 380), so each \
+         version has its own machines.",
     )
 }
 
@@ -237,7 +240,7 @@ fn line(name: &str, [cells, free, within, pairs, same]: [usize; 5]) -> Vec<Sheet
 /// Why a cell is off, where that is known.
 fn why(cell: &Printed, simulated: f64) -> Option<&'static str> {
     ((simulated - cell.printed).abs() <= rounding(cell.printed))
-        .then_some("within half of the last printed digit")
+        .then_some("within half of the last published digit")
 }
 
 /// What each step of the protocol gains (section 5), by Table 5-1.
@@ -245,12 +248,12 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
     let columns = [
         ("gain", ""),
         ("column", ""),
-        ("printed", "printed"),
+        ("printed", "published"),
         ("simulated", "simulated"),
     ];
     let mut sheet = Sheet::new(
         "5.1 to 5.3",
-        "what pipelining, batching and structure gain, times",
+        "gain from pipelining, batching and structure, times",
         &columns,
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -278,11 +281,13 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
                     SheetCell::Number(printed, 2),
                     SheetCell::Number(simulated, 2),
                 ];
-                let open = (before.0 < 10.0).then_some("the rate before is printed with one digit");
+                let open =
+                    (before.0 < 10.0).then_some("the rate before is published with only one digit");
                 let compared = printed_and_here::cells(printed, simulated, open);
                 sheet.rows.push(own.into_iter().chain(compared).collect());
             }
         }
     }
-    sheet.note("Printed 5 and 2 a second have one digit: what pipelining gains lies between 12 and 15 times over E-IP, 14 and 24 over A-IP.")
+    sheet.note("The published rates of 5 and 2 per second have one digit: the gain from pipelining is between 12 and \
+                15 times over E-IP, and between 14 and 24 times over A-IP.")
 }

@@ -8,22 +8,22 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
     let gain = |from: f64, to: f64| 100.0 * (to / from - 1.0);
     [
         (
-            "a workstation of 10 MHz instead of 8 gives up to 22 %",
+            "a 10 MHz workstation instead of an 8 MHz one gains up to 22 %",
             "4",
-            format!("Table 4-1: {:.0} % in text by IKP (3200 to 4300), {:.0} % in batches", gain(3200.0, 4300.0), gain(150.0, 190.0)),
+            format!("Table 4-1: {:.0} % for text over IKP (3200 to 4300), {:.0} % in batches", gain(3200.0, 4300.0), gain(150.0, 190.0)),
         ),
         (
-            "a VAX-11/780 instead of a 750 gives up to 50 %",
+            "a VAX-11/780 instead of a 750 gains up to 50 %",
             "4",
-            format!("Table 4-2: {:.0} % in text by E-IP (2300 to 4300), {:.0} % by PUP", gain(2300.0, 4300.0), gain(130.0, 210.0)),
+            format!("Table 4-2: {:.0} % for text over E-IP (2300 to 4300), {:.0} % over PUP", gain(2300.0, 4300.0), gain(130.0, 210.0)),
         ),
         (
-            "an Ethernet instead of the ARPANET gives less than 50 %",
+            "an Ethernet instead of the ARPANET gains less than 50 %",
             "8",
-            format!("Table 8-1: {:.0} %, {:.0} % and {:.0} %; true only of what the ARPANET loses", gain(130.0, 230.0), gain(130.0, 220.0), gain(120.0, 210.0)),
+            format!("Table 8-1: {:.0} %, {:.0} % and {:.0} %; true only of the loss on the ARPANET", gain(130.0, 230.0), gain(130.0, 220.0), gain(120.0, 210.0)),
         ),
         (
-            "structure gains 3 to 4 times",
+            "structure gains a factor of 3 to 4",
             "5.3",
             format!("Table 5-1: {:.2}, {:.2} and {:.2}", 1070.0 / 310.0, 670.0 / 180.0, 370.0 / 81.0),
         ),
@@ -38,9 +38,10 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
             format!("Table 5-1: {:.1} times, which is {:.0} % more", 310.0 / 61.0, gain(61.0, 310.0)),
         ),
         (
-            "7.5 items a second are the most at 1200 bit/s",
+            "7.5 items per second are the maximum at 1200 bit/s",
             "8",
-            "with start and stop bits it is 6.0; 6.2 were measured in batches, and 7.4 where the terminal's driver keeps the last 1 to 2 KB".into(),
+            "with start and stop bits, the maximum is 6.0; 6.2 were measured in batches, and 7.4 where the terminal \
+             driver buffers the last 1 to 2 KB".into(),
         ),
         (
             "the regularity factor of the inverters is 30",
@@ -48,19 +49,20 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
             format!("780 / 26 = 30; by its own definition, items over items defined, 780 / 23 = {:.1}", 780.0 / 23.0),
         ),
         (
-            "the rectangles' picture takes 34,000 bytes as bits",
+            "the rectangles' picture takes 34,000 bytes as a bitmap",
             "5.3",
-            format!("400 by 400 pixels are {:.0} bytes; 34,000 are {:.0} pixels square", 400.0 * 400.0 / 8.0, (34_000.0f64 * 8.0).sqrt()),
+            format!("400 by 400 pixels are {:.0} bytes; 34,000 bytes are {:.0} pixels square", 400.0 * 400.0 / 8.0, (34_000.0f64 * 8.0).sqrt()),
         ),
         (
             "structured, the rectangles take 900 bytes",
             "5.3",
-            format!("23 items and 30 calls of 20 bytes are {}; with calls of 14, and two of the contact cut, 908", 53 * 20),
+            format!("23 items and 30 calls of 20 bytes make {}; with 14-byte calls, and two bytes of the contact cut \
+                     off, 908", 53 * 20),
         ),
         (
             "the vectors have 288,364 pixels",
             "3.1.1",
-            "that is the sum of their lengths; as lines of one pixel they light 260,342".into(),
+            "that is the total of their lengths; drawn one pixel wide, they light 260,342".into(),
         ),
         (
             "E-IP batch from a VAX-11/780",
@@ -74,12 +76,12 @@ pub(super) fn sheet() -> Sheet {
     let columns = [("number", ""), ("where", "where"), ("said", "said")];
     let mut sheet = Sheet::new(
         "Contradictions",
-        "what is said; below, what the paper's own numbers say",
+        "statement in the paper; below it, what the paper's own numbers give",
         &columns,
     );
     sheet
         .notes
-        .push(nothing_printed("both sides are the paper's own"));
+        .push(nothing_printed("both sides come from the paper"));
     for (number, (said, place, follows)) in (1..).zip(contradictions()) {
         sheet.rows.push(vec![
             SheetCell::Number(f64::from(number), 0),

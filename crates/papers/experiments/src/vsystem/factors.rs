@@ -11,14 +11,14 @@ use stackline_report::sheet::{Sheet, SheetCell};
 
 /// A factor: its name, its two levels, how many times the second is the first, and the paper's rank (abstract, section 10).
 const FACTORS: [(&str, &str, f64, u32); 5] = [
-    ("workstation's speed", "8 and 16 MHz", 2.0, 1),
-    ("remote host's speed", "VAX-11/750 and twice that", 2.0, 2),
+    ("workstation speed", "8 and 16 MHz", 2.0, 1),
     (
-        "level of the protocol",
-        "pipelined and batched",
-        f64::NAN,
-        3,
+        "remote host speed",
+        "VAX-11/750 and twice its speed",
+        2.0,
+        2,
     ),
+    ("protocol level", "pipelined and batched", f64::NAN, 3),
     ("transport", "PUP and IP", f64::NAN, 4),
     ("bandwidth", "3 and 10 Mbit/s", 10.0 / 3.0, 5),
 ];
@@ -45,12 +45,12 @@ pub(super) fn sheet() -> Result<Sheet> {
         ("factor", "factor"),
         ("levels", "levels"),
         ("times", "times"),
-        ("share", "% of all"),
-        ("each", "% a doubling"),
+        ("share", "% of total"),
+        ("each", "% per doubling"),
         ("rank", "rank"),
         ("printed_rank", "paper's rank"),
     ];
-    let title = "what each factor gives, in vectors a second: all 32 combinations, simulated";
+    let title = "effect of each factor, in vectors per second: all 32 combinations, simulated";
     let mut sheet = Sheet::new("Factors", title, &columns);
     for (rank, effect) in (1..).zip(&answer.effects) {
         let (name, levels, change, printed) = FACTORS[effect.factor];
@@ -70,9 +70,10 @@ pub(super) fn sheet() -> Result<Sheet> {
             SheetCell::Number(f64::from(printed), 0),
         ]);
     }
-    Ok(sheet.note(nothing_printed("the paper gives an order alone")).note(
-        "The level of the protocol comes first here because its two levels differ most: it decides who is busy, and so which processor counts. \
-         Without it the order is the paper's where speeds are doubled: of two processors the busier one gives most, and bandwidth nothing.",
+    Ok(sheet.note(nothing_printed("the paper gives only an order")).note(
+        "The protocol level comes first here because its two levels differ most: it decides which processor is busy, \
+         and therefore which one matters. Without it, the order is the paper's if speeds are doubled: of the two \
+         processors, the busier one gains the most, and bandwidth gains nothing.",
     ))
 }
 

@@ -32,7 +32,7 @@ struct VSystemLocalRate {
 pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
     end_with_parent();
     let directory = scratch::create_directory("vsystem").map_err(|error| {
-        Error::environment(format!("no directory for a socket can be made: {error}"))
+        Error::environment(format!("cannot create a directory for a socket: {error}"))
     })?;
     let address = DisplayAddress::Unix(directory.path().join("display"));
     let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
@@ -73,7 +73,7 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
     ];
     let mut sheet = Sheet::new(
         NAME,
-        "the same pictures on this machine, items or characters a second",
+        "the same pictures on this machine, items or characters per second",
         &columns,
     );
     let here: std::result::Result<Vec<VSystemLocalRate>, String> = match measured {
@@ -100,13 +100,14 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
             times,
         ]);
     }
-    sheet
-        .notes
-        .push(nothing_printed("machines of 1985 are not this one"));
+    sheet.notes.push(nothing_printed(
+        "the machines of 1985 are not comparable with this one",
+    ));
     match here {
         Ok(_) => sheet.note(format!(
-            "Means of {TRIALS} trials, client and display as threads of one process over a unix socket. An answer for each item costs two switches of \
-             threads today, and drawing as much as all else: `{}` and `{}` differ less than in 1985.",
+            "Means of {TRIALS} trials, client and display as threads of one process over a unix socket. Today, \
+             answering each item costs two thread switches, and drawing costs as much as everything else: `{}` and \
+             `{}` differ less than in 1985.",
             DisplayBenchSubject::At(DisplaySendLevel::Batched).name(),
             DisplayBenchSubject::Construction.name()
         )),

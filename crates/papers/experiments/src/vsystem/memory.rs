@@ -37,12 +37,12 @@ const PRINTED: [PictureInPrint; 3] = [
 pub(super) fn sheet() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 5-2",
-        "bytes of the display file and of the picture as bits (width x height / 8)",
+        "bytes of the display file and of the picture as a bitmap (width x height / 8)",
         &[
             ("benchmark", ""),
             ("value", "bytes"),
             ("items", "items"),
-            ("even", "even at"),
+            ("even", "break-even at"),
         ],
     );
     let bytes = |items: &[stackline_display::item::DisplayItem]| {
@@ -61,9 +61,9 @@ pub(super) fn sheet() -> Sheet {
     for (picture, (memory, items)) in PRINTED.into_iter().zip(here) {
         let bits = picture.side * picture.side / 8.0;
         let file = PrintedValue::new(picture.file, memory, 0)
-            .because("kept calls take 20 bytes, those of the printed size 14");
+            .because("calls as kept take 20 bytes; calls of the published size, 14");
         let picture_bits = PrintedValue::new(picture.bits, bits, 0)
-            .because("34,000 bytes are 522 pixels square, in the text about 400");
+            .because("34,000 bytes are 522 pixels square; the text says about 400");
         for (value, compared) in [("display file", file), ("bits", picture_bits)] {
             sheet.rows.push(compared.row([
                 SheetCell::text(picture.name),
@@ -75,8 +75,9 @@ pub(super) fn sheet() -> Sheet {
     }
     let then = 23 * 20 + 32 * super::case::CALL_BYTES;
     sheet.note(format!(
-        "An item takes 20 bytes, so a display file takes less than the bits while a picture has fewer items than the last column. Structured, \
-         23 rectangles, two calls of the contact cut and 30 of the inverter are kept here; printed are 900 bytes, which 53 items of 20 bytes are \
-         not. With calls of 14 bytes, which need no second corner, they would be {then}; the simulated wire has such calls.",
+        "An item takes 20 bytes, so a display file is smaller than the bitmap while a picture has fewer items than \
+         the last column. Structured, 23 rectangles, two calls of the contact cut and 30 of the inverter are kept \
+         here; 900 bytes are published, less than 53 items of 20 bytes take. With calls of 14 bytes, which need no \
+         second corner, they would take {then}; the simulated wire has such calls.",
     ))
 }

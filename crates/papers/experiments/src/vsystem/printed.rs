@@ -144,30 +144,30 @@ fn vectors() -> VSystemTable {
     let rows = vec![
         row("display", DisplayBenchSubject::Display).cells([("Local", LOCAL, 430.0, None)]),
         row("construction", DisplayBenchSubject::Construction).cells([
-            ("Local", LOCAL, 440.0, Some("an operation of a SUN")),
-            ("IKP", VAX_IKP, 380.0, Some("an operation of a VAX")),
+            ("Local", LOCAL, 440.0, Some("a SUN operation")),
+            ("IKP", VAX_IKP, 380.0, Some("a VAX operation")),
             ("PUP", PUP, 200.0, None),
-            ("E-IP", E_IP, 220.0, Some("a byte of a pseudo-terminal")),
+            ("E-IP", E_IP, 220.0, Some("a pseudo-terminal byte")),
             ("A-IP", A_IP, 130.0, None),
         ]),
         row("batch", BATCH).cells([
             ("Local", LOCAL, 220.0, None),
-            ("IKP", VAX_IKP, 350.0, Some("a request of the display")),
+            ("IKP", VAX_IKP, 350.0, Some("a display request")),
             ("PUP", PUP, 200.0, None),
             ("E-IP", E_IP, 220.0, None),
             ("A-IP", A_IP, 120.0, None),
         ]),
         row("incremental", INCREMENTAL).cells([
-            ("Local", LOCAL, 62.0, Some("a line by itself")),
+            ("Local", LOCAL, 62.0, Some("a single line")),
             ("IKP", VAX_IKP, 81.0, None),
-            ("PUP", PUP, 58.0, Some("a message of Telser")),
+            ("PUP", PUP, 58.0, Some("a Telser message")),
             ("E-IP", E_IP, 87.0, None),
-            ("A-IP", A_IP, 39.0, Some("the ARPANET's rate")),
+            ("A-IP", A_IP, 39.0, Some("the ARPANET rate")),
         ]),
     ];
     table(
         "Table 3-1",
-        "vectors a second, 10 MHz and VAX-11/750",
+        "vectors per second, 10 MHz and VAX-11/750",
         Version::Latest,
         rows,
     )
@@ -180,7 +180,7 @@ fn text() -> VSystemTable {
     let cells = row.cells(TEXT_AT_10_MHZ);
     table(
         "Table 3-2",
-        "characters a second, 10 MHz and VAX-11/780",
+        "characters per second, 10 MHz and VAX-11/780",
         Version::Early,
         vec![cells],
     )
@@ -253,7 +253,7 @@ fn workstations() -> VSystemTable {
     ];
     let mut table = table(
         "Table 4-1",
-        "the workstation's speed; vectors or characters a second",
+        "workstation speed; vectors or characters per second",
         Version::Early,
         rows,
     );
@@ -282,7 +282,7 @@ fn remote_hosts() -> VSystemTable {
         .cells([
             ("IKP", VAX_IKP_EARLY, 510.0, None),
             ("PUP", PUP_EARLY, 210.0, None),
-            ("E-IP", E_IP_EARLY, 170.0, Some("a VAX-11/780's speed")),
+            ("E-IP", E_IP_EARLY, 170.0, Some("the speed of a VAX-11/780")),
         ]),
         early(
             "750, construction",
@@ -291,19 +291,9 @@ fn remote_hosts() -> VSystemTable {
             1.0,
         )
         .cells([
-            ("IKP", VAX_IKP_EARLY, 340.0, Some("an operation of a VAX")),
-            (
-                "PUP",
-                PUP_EARLY,
-                130.0,
-                Some("a byte of a pseudo-terminal, PUP"),
-            ),
-            (
-                "E-IP",
-                E_IP_EARLY,
-                110.0,
-                Some("a byte of a pseudo-terminal"),
-            ),
+            ("IKP", VAX_IKP_EARLY, 340.0, Some("a VAX operation")),
+            ("PUP", PUP_EARLY, 130.0, Some("a pseudo-terminal byte, PUP")),
+            ("E-IP", E_IP_EARLY, 110.0, Some("a pseudo-terminal byte")),
         ]),
         early("780, text", VSystemDrawing::Text, BATCH, VAX_780).cells(TEXT_OF_A_780),
         early("750, text", VSystemDrawing::Text, BATCH, 1.0).cells([
@@ -314,7 +304,7 @@ fn remote_hosts() -> VSystemTable {
     ];
     table(
         "Table 4-2",
-        "the remote host's speed; vectors or characters a second",
+        "remote host speed; vectors or characters per second",
         Version::Early,
         rows,
     )
@@ -325,13 +315,13 @@ fn against_local() -> VSystemTable {
     let rows = vec![
         row("batch", BATCH).cells([("Local", LOCAL, 220.0, None), ("E-IP", E_IP, 380.0, None)]),
         row("incremental", INCREMENTAL).cells([
-            ("Local", LOCAL, 62.0, Some("a line by itself")),
+            ("Local", LOCAL, 62.0, Some("a single line")),
             ("E-IP", E_IP, 92.0, None),
         ]),
     ];
     table(
         "Table 4-3",
-        "a SUN and a VAX-11/780; vectors a second",
+        "a SUN and a VAX-11/780; vectors per second",
         Version::Latest,
         rows,
     )
@@ -355,14 +345,14 @@ fn across() -> VSystemTable {
             "E-IP",
             EARLIER,
             130.0,
-            Some("a byte of a pseudo-terminal"),
+            Some("a pseudo-terminal byte"),
         )]),
         row("785, batch", BATCH, VAX_785).cells([("A-IP", A_IP, 140.0, None)]),
         row("750, batch", BATCH, 1.0).cells([("E-IP", EARLIER, 125.0, None)]),
     ];
     table(
         "Table 4-4",
-        "a VAX-11/785 across the ARPANET and a 750 nearby; vectors a second",
+        "a VAX-11/785 across the ARPANET and a 750 nearby; vectors per second",
         Version::Vax785,
         rows,
     )
@@ -378,12 +368,12 @@ pub(super) fn levels() -> VSystemTable {
         ]),
         row("pipelined incremental", INCREMENTAL).cells([
             ("Local", LOCAL, 61.0, None),
-            ("E-IP", E_IP, 66.0, Some("a rectangle by itself")),
+            ("E-IP", E_IP, 66.0, Some("a single rectangle")),
             ("A-IP", A_IP, 36.0, None),
         ]),
         row("batch unstructured", BATCH).cells([
             ("Local", LOCAL, 310.0, None),
-            ("E-IP", E_IP, 180.0, Some("bytes of a rectangle")),
+            ("E-IP", E_IP, 180.0, Some("the bytes of a rectangle")),
             ("A-IP", A_IP, 81.0, None),
         ]),
         row("batch structured", STRUCTURED).cells([
@@ -394,7 +384,7 @@ pub(super) fn levels() -> VSystemTable {
     ];
     table(
         "Table 5-1",
-        "levels of the protocol; rectangles a second",
+        "protocol levels; rectangles per second",
         Version::Latest,
         rows,
     )
@@ -420,8 +410,8 @@ fn priorities() -> VSystemTable {
                 ..VSystemCase::new("pup", VSystemConnection::Pup, VSystemDrawing::Vectors, rate)
             };
             let sets = match (row, column) {
-                ("incremental", "Normal") => Some("a switch between programs"),
-                ("incremental", "Application") => Some("a message of Telser"),
+                ("incremental", "Normal") => Some("a program switch"),
+                ("incremental", "Application") => Some("a Telser message"),
                 _ => None,
             };
             cells.push(VSystemCell {
@@ -435,7 +425,7 @@ fn priorities() -> VSystemTable {
     }
     table(
         "Table 6-1",
-        "priority at the VAX; vectors a second by PUP",
+        "priority on the VAX; vectors per second over PUP",
         Version::Latest,
         vec![cells],
     )
@@ -446,11 +436,11 @@ fn implementations() -> VSystemTable {
     let rows = vec![
         row("construction", DisplayBenchSubject::Construction).cells([
             ("SUN IKP", SUN_IKP, 380.0, None),
-            ("VAX IKP", VAX_IKP, 380.0, Some("an operation of a VAX")),
+            ("VAX IKP", VAX_IKP, 380.0, Some("a VAX operation")),
         ]),
         row("batch", BATCH).cells([
             ("SUN IKP", SUN_IKP, 190.0, None),
-            ("VAX IKP", VAX_IKP, 350.0, Some("a request of the display")),
+            ("VAX IKP", VAX_IKP, 350.0, Some("a display request")),
         ]),
         row("incremental", STOP_AND_WAIT).cells([
             ("SUN IKP", SUN_IKP, 29.0, None),
@@ -458,17 +448,17 @@ fn implementations() -> VSystemTable {
                 "VAX IKP",
                 VAX_IKP,
                 4.6,
-                Some("how often the V-server looks"),
+                Some("how often the V-server polls"),
             ),
         ]),
         row("pipelined incremental", INCREMENTAL).cells([
-            ("SUN IKP", SUN_IKP, 44.0, Some("a packet of IKP")),
+            ("SUN IKP", SUN_IKP, 44.0, Some("an IKP packet")),
             ("VAX IKP", VAX_IKP, 81.0, None),
         ]),
     ];
     table(
         "Table 6-2",
-        "IKP in a kernel and in a process; vectors a second",
+        "IKP in a kernel and in a process; vectors per second",
         Version::Latest,
         rows,
     )
@@ -490,7 +480,7 @@ fn bandwidths() -> VSystemTable {
     ];
     table(
         "Table 8-1",
-        "the network's bandwidth; vectors a second",
+        "network bandwidth; vectors per second",
         Version::Latest,
         rows,
     )
@@ -531,8 +521,8 @@ fn serial_lines() -> VSystemTable {
                 ..VSystemCase::new(network, joined, drawn, rate)
             };
             let sets = match (row, column) {
-                ("construction", "1200") => Some("what a terminal's driver keeps"),
-                ("construction", "10M") => Some("a byte of a pseudo-terminal"),
+                ("construction", "1200") => Some("a terminal driver's buffer"),
+                ("construction", "10M") => Some("a pseudo-terminal byte"),
                 ("batch", "1200") => Some("start and stop bits"),
                 ("structure", "9600") => Some("a rectangle"),
                 _ => None,
@@ -548,7 +538,7 @@ fn serial_lines() -> VSystemTable {
     }
     table(
         "Table 8-2",
-        "serial lines, bit/s; items a second",
+        "serial lines, bit/s; items per second",
         Version::Serial,
         vec![cells],
     )

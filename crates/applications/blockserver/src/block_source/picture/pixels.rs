@@ -13,8 +13,8 @@ pub(crate) type Made = Result<(Cutter, Pyramid)>;
 
 /// That the file is damaged, or of a kind that is not read.
 pub(crate) fn unreadable(cause: impl std::fmt::Display) -> Error {
-    Error::input(format!("the picture cannot be read: {cause}"))
-.hint("--plain loads the file unchanged; `gdal_translate -of GTiff` makes a plain TIFF of most pictures")
+    Error::input(format!("cannot read the picture: {cause}"))
+.hint("--plain loads the file unchanged; `gdal_translate -of GTiff` converts most pictures to a plain TIFF")
 }
 
 /// Appends pixels of that many samples of a byte as red, green, blue: one or two samples are grey (and opacity).

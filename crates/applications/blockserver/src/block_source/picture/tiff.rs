@@ -25,7 +25,7 @@ pub(crate) fn cut(file: File) -> Made {
     }
     let band = u64::from(width) * u64::from(chunk_height.min(height)) * PIXEL as u64;
     if band > MOST_AT_ONCE {
-        return Err(unreadable("a strip of it does not fit into 1 GiB"));
+        return Err(unreadable("one of its strips does not fit into 1 GiB"));
     }
     let across = width.div_ceil(chunk_width);
     let row_bytes = width as usize * PIXEL;
@@ -44,7 +44,7 @@ pub(crate) fn cut(file: File) -> Made {
                 (column * chunk_width) as usize * PIXEL,
             );
             if rgb.len() < wide * high as usize || at + wide > row_bytes || (high as usize) < rows {
-                return Err(unreadable("a strip of it is too short"));
+                return Err(unreadable("one of its strips is too short"));
             }
             for (from, to) in rgb
                 .chunks_exact(wide)
@@ -77,7 +77,7 @@ impl Colours {
             .map_err(unreadable)?;
         if planes == Some(2) && colours.num_samples() > 1 {
             return Err(unreadable(
-                "each colour is in a plane of its own (`gdal_translate -co INTERLEAVE=PIXEL`)",
+                "each colour has its own plane (`gdal_translate -co INTERLEAVE=PIXEL`)",
             ));
         }
         match colours {
@@ -97,7 +97,8 @@ impl Colours {
                 Ok(Self::Palette((0..third).map(colour).collect()))
             }
             other => Err(unreadable(format!(
-                "its pixels are {other:?}, and only grey, colours and tables of 8 and 16 bits are read (`gdal_translate -ot Byte`)"
+                "its pixels are {other:?}, but only grey, colour and palette pixels of 8 and 16 bits are supported \
+                 (`gdal_translate -ot Byte`)"
             ))),
         }
     }

@@ -57,9 +57,9 @@ impl InternetInstanceEnds {
     pub(super) fn of_program(program: &[String], polls: Option<Duration>) -> Result<Self> {
         let (name, arguments) = program
             .split_first()
-            .ok_or_else(|| Error::input("no program is named"))?;
+            .ok_or_else(|| Error::input("no program specified"))?;
         let failed = |error: std::io::Error| {
-            Error::environment(format!("{name} cannot be started: {error}"))
+            Error::environment(format!("cannot start {name}: {error}"))
                 .hint("check that it is in PATH")
         };
         let mut command = Command::new(name);
@@ -113,9 +113,7 @@ pub(super) fn connect(
         (Serves::Streams, Some(to)) => {
             InternetInstanceEnds::of_stream(to.connect_to(DisplayServiceKind::Stream)?)
         }
-        (Serves::Streams, None) => {
-            Err(Error::input("streams are named HOST:PORT or pup:HOST:PORT"))
-        }
+        (Serves::Streams, None) => Err(Error::input("name a stream as HOST:PORT or pup:HOST:PORT")),
         (Serves::Program { program, polls }, _) => {
             InternetInstanceEnds::of_program(program, *polls)
         }
@@ -156,9 +154,9 @@ fn failure(process: Pid) -> Option<String> {
     };
     let signal = status
         .terminating_signal()
-        .map(|signal| format!("was ended by signal {signal}"));
+        .map(|signal| format!("was killed by signal {signal}"));
     let code = status.exit_status().filter(|code| *code != 0);
-    signal.or_else(|| code.map(|code| format!("ended with exit code {code}")))
+    signal.or_else(|| code.map(|code| format!("exited with code {code}")))
 }
 
 /// A pipe into which is looked now and then.

@@ -67,9 +67,10 @@ impl DisplaySite {
         self.context.spawn(async move {
             broken.await;
             Err(Error::measurement(
-                "the connection to the simulated display was given up: what was sent was not answered in time",
+                "the connection to the simulated display was abandoned: data was not acknowledged in time",
             )
-            .hint("a timeout that is shorter than the round trip does that, or a path that loses too much, or whose `mtu` is below a packet"))
+            .hint("possible causes: a timeout shorter than the round trip, a path that loses too many packets, or an \
+                   `mtu` smaller than a packet"))
         });
     }
 

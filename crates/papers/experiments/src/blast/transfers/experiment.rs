@@ -39,20 +39,20 @@ impl<'n> BlastExperiment<'n> {
         if last == 0 {
             return Err(
                 Error::input(format!("the network {} has no two hosts", network.name))
-                    .hint("a transfer goes from its first host to its last one"),
+                    .hint("a transfer goes from the first host of a network to its last"),
             );
         }
         if let Some(link) = network.links.iter().find(|link| {
             link.loss != LossModel::None || link.jitter.is_some() || link.duplicate > 0.0
         }) {
-            return Err(Error::input(format!("the link {} - {} is not free of chance", link.ends.0, link.ends.1))
-                .hint("leave loss, jitter and duplication out of the network: loss is what the experiment varies"));
+            return Err(Error::input(format!("the link {} - {} has random behaviour", link.ends.0, link.ends.1))
+                .hint("remove loss, jitter and duplication from the network: the experiment itself varies the loss"));
         }
         if packets == 0 || answer == 0 {
             return Err(Error::input(
                 "a transfer has at least one packet, and an answer at least one byte",
             )
-            .hint("the paper's have 64 packets of 1024 bytes, and answers of 64"));
+            .hint("those in the paper have 64 packets of 1024 bytes, and 64-byte answers"));
         }
         let total = u64::from(packets) * u64::from(options.packet);
         let patience = Duration(u64::MAX / 4);

@@ -183,8 +183,9 @@ impl BlastTransferWalk<'_> {
     }
 
     fn stuck(&self) -> Error {
-        Error::measurement(format!("the transfer does not end: nothing more comes after {} s", self.now)).hint(
-            "the network has no path back, a packet is larger than its MTU, or the receiver's interface overflows each time",
+        Error::measurement(format!("the transfer does not finish: nothing more arrives after {} s", self.now)).hint(
+            "possible causes: no path back in the network, a packet larger than its MTU, or an interface of the \
+             receiver that overflows every time",
         )
     }
 

@@ -103,8 +103,11 @@ impl BlastExperiment<'_> {
     /// An [`Error`] when `loss` is no such probability, or a transfer does not end ([`BlastExperiment::error_free`]).
     pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<TransferStatistics> {
         if !(0.0..1.0).contains(&loss) {
-            return Err(Error::input(format!("{loss} is not a probability of loss"))
-                .hint("0 and more, less than 1: where everything is lost no transfer ends"));
+            return Err(
+                Error::input(format!("{loss} is not a loss probability")).hint(
+                    "use at least 0 and less than 1: if everything is lost, no transfer finishes",
+                ),
+            );
         }
         let error_free = self.error_free()?;
         let mut many = Many {

@@ -30,7 +30,7 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
         ("kbit_s", "kbit/s"),
         ("lost", "% of it lost"),
     ];
-    let title = "a transfer to a host that has to take and throw away packets of 64 bytes besides";
+    let title = "a transfer to a host that must also receive and discard packets of 64 bytes";
     let mut sheet = Sheet::new("9.3 useless packets", title, &columns);
     for (rate, one) in RATES.into_iter().zip(&found) {
         sheet.rows.push(vec![
@@ -40,7 +40,7 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
             SheetCell::Number(100.0 * (1.0 - one.kbit_s / found[0].kbit_s), 1),
         ]);
     }
-    Ok(sheet.note(nothing_printed("the paper has no figures of it")).note(
+    Ok(sheet.note(nothing_printed("the paper gives no figures for it")).note(
         "A broadcast is such a packet at every host at once. It is copied before anything else is done, so acknowledgements \
          and programs wait for it, and a transfer may lose more than the processor's share.",
     ))
@@ -109,10 +109,10 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
                 .collect(),
         );
     }
-    let curve = curve.note(nothing_printed("`9.4 losses` has the value that is"));
+    let curve = curve.note(nothing_printed("the published value is in `9.4 losses`"));
     let mut judged = sheet(
         "9.4 losses",
-        "the largest window, of 2000 to 9000 bytes, up to which an interface loses nothing",
+        "the largest window, from 2000 to 9000 bytes, at which an interface loses nothing",
     );
     judged.rows = vec![
         row(
@@ -138,8 +138,8 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
         ),
     ];
     let judged = judged.note(
-        "4 KB are taken for two buffers of 2 KB, as of the interface in `stackline reproduce blast`. After a loss the simulated sender halves \
-         its window, which senders of 1985 did not: they went on losing.",
+        "4 KB are taken as two buffers of 2 KB, like the interface in `stackline reproduce blast`. After a loss, the \
+         simulated sender halves its window, which senders of 1985 did not: they kept losing packets.",
     );
     Ok(vec![curve, judged])
 }

@@ -42,14 +42,15 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
     }))?;
     let files = run_all(KEPT.map(|(_, options)| transfer(1000, &over(options), "slower")))?;
     let columns = [
-        ("kept_in", "kept in"),
+        ("kept_in", "buffering"),
         ("packets", "packets"),
         ("unkept", "no buffer"),
-        ("again", "sent again"),
+        ("again", "retransmitted"),
         ("answer_ms", "answer, ms"),
         ("file_kbit_s", "file, kbit/s"),
     ];
-    let title = "2000 writes of 20 characters to a receiver of 8 MHz that stops for 250 ms before each 20 and answers them; and a file to it";
+    let title = "2000 writes of 20 characters to an 8 MHz receiver that pauses for 250 ms before every 20 and answers \
+                 them; and a file to it";
     let mut sheet = Sheet::new("7.1 buffers", title, &columns);
     let rows = KEPT
         .iter()
@@ -67,14 +68,17 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
         });
     sheet.rows.extend(rows);
     Ok(sheet
-        .note(nothing_printed("the paper has no figures of it"))
+        .note(nothing_printed("the paper gives no figures for it"))
         .note(
-            "Eight buffers offer a window of 8000 bytes, which 400 such packets have: the ninth that comes while the program \
-             is away is dropped. Moving packets together takes no time here; the paper found it too slow on the slower host.",
+            "Eight buffers offer a window of 8000 bytes, enough for 400 such packets: the ninth that arrives while \
+             the program is away is dropped. Compaction takes no time here; the paper found it too slow on the \
+             slower host.",
         )
         .note(
-            "A receiver that expects 20 bytes loses nothing of a terminal, and gets a file in packets of 160: the hint has to come from the protocol \
-             above. Small buffers are offered to a file too, which has no packets for them. Writes that wait for a window are sent together, so fewer packets leave where many were dropped.",
+            "A receiver that expects 20 bytes loses nothing from a terminal, but gets a file in packets of 160 bytes: \
+             the hint has to come from the protocol above. Small buffers are also offered to a file, which has no \
+             packets for them. Writes that wait for a window are coalesced, so fewer packets leave where many were \
+             dropped.",
         ))
 }
 
@@ -96,25 +100,25 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
     };
     let mut sheet = sheet(
         "7.1 allocation",
-        "what buffers in chunks gain over buffers one by one, by bytes of a packet",
+        "gain from buffers in chunks over single buffers, by packet size in bytes",
     );
     sheet.rows = vec![
         row(
-            "% faster in packets of 1000",
+            "% faster with packets of 1000",
             PrintedFigure::Figure(3.0),
             gain(&with, &without),
             1,
             RowBasis::Sets,
         ),
         row(
-            "% faster in packets of 500",
+            "% faster with packets of 500",
             PrintedFigure::Nothing,
             gain(&with_500, &without_500),
             1,
             RowBasis::Shown,
         ),
         row(
-            "% faster in packets of 100",
+            "% faster with packets of 100",
             PrintedFigure::Nothing,
             gain(&with_100, &without_100),
             1,
@@ -122,6 +126,7 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
         ),
     ];
     Ok(sheet.note(
-        "The figure sets what one allocation takes more, 355 us a packet, acknowledgements too. What it would gain in smaller packets follows.",
+        "The published value sets the extra time for one allocation, 355 us per packet, including acknowledgements. \
+         The gain with smaller packets follows.",
     ))
 }

@@ -26,32 +26,32 @@ pub(in super::super) fn best() -> Result<Sheet> {
     let ms = |found: &VSystemSessionFigures, packet: f64| packet * 8.0 / found.kbit_s;
     let mut sheet = sheet(
         "7.3 best case",
-        "TCP between two workstations of 10 MHz over 10 Mbit/s",
+        "TCP between two 10 MHz workstations over 10 Mbit/s",
     );
     sheet.rows = vec![
         row(
-            "kbit/s in packets of 1000 bytes",
+            "kbit/s with packets of 1000 bytes",
             PrintedFigure::Figure(450.0),
             put.kbit_s,
             0,
             RowBasis::Sets,
         ),
         row(
-            "ms a packet",
+            "ms per packet",
             PrintedFigure::Figure(18.0),
             ms(&put, 1000.0),
             1,
             RowBasis::Sets,
         ),
         row(
-            "kbit/s the other way (bulk_get)",
+            "kbit/s in the other direction (bulk_get)",
             PrintedFigure::Figure(450.0),
             get.kbit_s,
             0,
             RowBasis::Sets,
         ),
         row(
-            "ms a packet of 500 bytes",
+            "ms per packet of 500 bytes",
             PrintedFigure::Nothing,
             ms(&small, 500.0),
             1,
@@ -59,8 +59,9 @@ pub(in super::super) fn best() -> Result<Sheet> {
         ),
     ];
     Ok(sheet.note(
-        "The figure sets the time for each byte, 13.7 us; all else of these hosts is set by other tables (2.84 ms for each block a program \
-         hands over or takes) or by Zwaenepoel's interface (91 us a packet).",
+        "The published value sets the time per byte, 13.7 us; everything else about these hosts is set by other \
+         tables (2.84 ms for each block that a program sends or receives) or by Zwaenepoel's interface (91 us per \
+         packet).",
     ))
 }
 
@@ -171,7 +172,7 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
             RowBasis::Predicts,
         ),
         row(
-            "% slower: 4 s for 0.25 s, 1 in 1990 lost",
+            "% slower: 4 s instead of 0.25 s, 1 in 1990 lost",
             PrintedFigure::Figure(10.0),
             slower(quick, long),
             1,
@@ -194,7 +195,7 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
         row_of_value(
             "% slower with it",
             &PrintedValue::new(1.0, slower(usual, single), 1)
-                .because("a byte of an acknowledgement costs as much as one of data here"),
+                .because("here, a byte of an acknowledgement costs as much as a byte of data"),
             RowBasis::Predicts,
         ),
     ]
@@ -205,19 +206,20 @@ pub(in super::super) fn timers() -> Result<Sheet> {
     let runs = run_timers()?;
     let mut sheet = sheet(
         "7.2 timers",
-        "retransmission timeouts that do not follow the round trip, and acknowledgements",
+        "retransmission timeouts that do not adapt to the round trip, and acknowledgements",
     );
     sheet.rows = timer_rows(&runs);
     let again = 100.0 * runs.short.again / 2000.0;
     Ok(sheet
         .note(format!(
-            "A timeout of 40 ms is longer than the round trip, and nothing is sent twice; with 30 ms {again:.0} % of the packets are. \
-             Losses were not printed; the one with which 4 s cost 10 % is chosen, in windows of three packets: after larger ones three \
-             duplicates would do what was not known in 1985.",
+            "A timeout of 40 ms is longer than the round trip, so nothing is sent twice; with 30 ms, {again:.0} % of \
+             the packets are. Loss rates were not published; the one at which 4 s cost 10 % is used, with windows of \
+             three packets: with larger ones, three duplicate acknowledgements would trigger a fast retransmission, \
+             unknown in 1985.",
         ))
         .note(
-            "An acknowledgement has 52 bytes. If it were \
-             the interface's time alone (0.16 ms), twice as many would cost about half of a percent.",
+            "An acknowledgement has 52 bytes. If it cost only the interface's time (0.16 ms), twice as many would \
+             cost about half a percent.",
         ))
 }
 
@@ -233,7 +235,7 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
     let gain = |found: &VSystemSessionFigures| 100.0 * (found.kbit_s / one.kbit_s - 1.0);
     let mut sheet = sheet(
         "9.1 blocks",
-        "blocks of a client that are sent in packets of 1 KB, against blocks of 1 KB",
+        "client blocks sent in packets of 1 KB, compared with blocks of 1 KB",
     );
     sheet.rows = vec![
         row(
@@ -259,6 +261,6 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
         ),
     ];
     Ok(sheet.note(
-        "What is saved is the operation and the message of three blocks in four, as the tables of displays set them.",
+        "The saving is one operation and one message for three blocks in four, with the settings in the display tables.",
     ))
 }

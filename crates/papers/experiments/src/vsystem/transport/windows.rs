@@ -51,7 +51,9 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
     });
     while last.get().is_none() {
         if simulation.next(LONGEST)?.is_none() {
-            return Err(Error::measurement("a reader of small pieces does not end"));
+            return Err(Error::measurement(
+                "a reader of small pieces does not finish",
+            ));
         }
     }
     let took: Instant = last.get().unwrap_or_default();
@@ -72,11 +74,11 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         .collect::<Result<_>>()?;
     let mut sheet = sheet(
         "7.3 silly windows",
-        "a file to a program that reads in small pieces, as fast as the best transfer comes",
+        "a file sent to a program that reads in small pieces, at the rate of the best transfer",
     );
     for (piece, pair) in PIECES.iter().zip(found.chunks(2)) {
         let [usual, silly] = pair else { continue };
-        let what = format!("times slower, read by {piece} bytes");
+        let what = format!("times slower, read {piece} bytes at a time");
         sheet.rows.push(row(
             what,
             PrintedFigure::UpTo(10.0),
@@ -85,7 +87,7 @@ pub(in super::super) fn silly() -> Result<Sheet> {
             RowBasis::Shown,
         ));
         sheet.rows.push(row(
-            "times the packets",
+            "times as many packets",
             PrintedFigure::Nothing,
             silly.1 / usual.1,
             1,
@@ -93,7 +95,8 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         ));
     }
     Ok(sheet.note(
-        "Printed is what all errors of implementations cost together, up to a factor of 10; this is one of them, and by how much programs read is not printed. Each read opens a window of its \
-         size, which is used at once, and packets stay small.",
+        "The paper gives the total cost of all implementation errors, up to a factor of 10; this is one of them, and \
+         the sizes of the programs' reads are not published. Each read opens a window of its size, which is used at \
+         once, so packets stay small.",
     ))
 }
