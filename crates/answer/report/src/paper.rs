@@ -159,12 +159,12 @@ const COLUMNS: [PaperColumn; 12] = [
         row.interval.as_ref().map(|(words, _)| words.clone())
     }),
     PaperColumn::right(
-        "printed",
+        "published",
         "in the paper; \"lost\" where all available copies lack it",
         |row, _| row.printed.as_ref().map(PaperFigure::text),
     ),
     PaperColumn::right(
-        "as printed",
+        "as published",
         "the paper's formula, where a different one is correct",
         |row, digits| row.as_printed.map(|s| ms(s, digits)),
     ),

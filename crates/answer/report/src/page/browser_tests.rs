@@ -862,7 +862,10 @@ fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
     browser.until("document.querySelector('#breakdown table')");
     let said = text(browser, "#bars");
     // The whole time of the request, not that from its first event on.
-    for words in ["percentile: 50.0 us", "server nginx on udjat: 40.0 us (100 %)"] {
+    for words in [
+        "percentile: 50.0 us",
+        "server nginx on udjat: 40.0 us (100 %)",
+    ] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
     // The second is made for the first, and has its bar in the time of that.
@@ -870,7 +873,10 @@ fn requests_have_their_account(browser: &mut Browser, directory: &Path) {
     let bars = browser.eval(
         "[...document.querySelectorAll('#waterfall .track span')].map((bar) => [bar.style.left, bar.title.split(': ')[1]])",
     );
-    assert_eq!(bars[0], json!(["0%", "50.0 us, wait for retransmission 60 %"]));
+    assert_eq!(
+        bars[0],
+        json!(["0%", "50.0 us, wait for retransmission 60 %"])
+    );
     assert_eq!(bars[1][1], "40.0 us, server 100 %");
     let pieces = text(browser, "#breakdown table");
     for words in [

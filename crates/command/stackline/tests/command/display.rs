@@ -901,7 +901,7 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["unknown factor `foo`"])
         .hints("level, class, over");
     refused(&["-f", "class = agent, agent"])
-        .fails(2, &["nothing differs"])
+        .fails(2, &["changes nothing"])
         .hints("not already there");
     refused(&["-f", "over = tcp, udp"])
         .fails(2, &["with `over` at udp"])

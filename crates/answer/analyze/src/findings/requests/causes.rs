@@ -27,6 +27,9 @@ mod transit_causes;
 macro_rules! kinds {
     ($($constant:ident $name:literal $meaning:literal $room:ident $find:ident)*) => {
         $(pub(crate) const $constant: FindingKind = FindingKind { name: $name, meaning: $meaning, find: &[Find::Run(|log| $room::$find(&$constant, log))] };)*
+        /// Their names.
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$($name),*];
         const FINDS: &[fn(&FindingEventLog<'_>) -> Option<Finding>] = &[$(|log| $room::$find(&$constant, log)),*];
     };
 }
@@ -129,4 +132,17 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         kind.of_run(0.0, confidence, sentence)
             .because(log.evidence(between, &busiest)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NAMES;
+    use crate::findings::KINDS;
+
+    #[test]
+    fn each_kind_is_looked_for() {
+        let is_missing = |name: &&&str| KINDS.iter().all(|kind| kind.name != **name);
+        let missing: Vec<_> = NAMES.iter().filter(is_missing).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }

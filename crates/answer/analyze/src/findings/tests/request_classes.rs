@@ -289,7 +289,10 @@ fn a_stream_of_events_is_no_slow_answer() {
     let call = Planted::of(40_000, &[("there", 10), ("work", 30), ("back", 10)]);
     let kinds = |one: Planted| {
         let all = found(&[one, call.clone()]);
-        (all[0].kind, all[0].takes.clone().unwrap().of_s.round() as i64)
+        (
+            all[0].kind,
+            all[0].takes.clone().unwrap().of_s.round() as i64,
+        )
     };
     assert_eq!(kinds(stream(20, 19_900)), ("server_takes", 0));
     // An answer in one piece is waited for, and so is a stream that is sent without a rest.
