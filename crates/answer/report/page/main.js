@@ -166,7 +166,7 @@ function slow() {
 
 /** The request of a line, with those that were made for it. @param {number} line */
 function hops(line) {
-  waterfall(byId("waterfall"), model, line, picture.dark, (one) => { select([one]); focusOn(model.start[one], model.end[one]); });
+  waterfall(byId("waterfall"), model, line, picture.dark);
 }
 
 /** The answer: what limits the measurement that is shown, or where most of its median unit's time went. @param {{line: number, pieces: any[]} | null} typical */

@@ -65,15 +65,12 @@ export class Model {
     this.units = pack.field("line.unit");
     /** What lines of requests are called: the request and its status. */
     this.names = pack.field("line.name");
-    /** What the time of requests went into: causes, of each line its whole time and pairs of a cause's number and its time, and the line that it was made for. @type {{causes: [string, string, string][], lines: (number[] | null)[], parents: (number | null)[]} | null} */
+    /** What the time of requests went into: causes, and of each line its whole time and pairs of a cause's number and its time. @type {{causes: [string, string, string][], lines: (number[] | null)[]} | null} */
     this.accounts = head.accounts;
     /** @type {Map<string, number> | null} */
     this.lineOfUnit = null;
-    /** Requests that were made for each. @type {Map<number, number[]>} */
-    this.madeFor = new Map();
-    this.accounts?.parents.forEach((parent, line) => {
-      if (parent !== null) this.madeFor.set(parent, [...this.madeFor.get(parent) ?? [], line]);
-    });
+    /** Requests, each with that which it was made for. @type {{of_line: (number | null)[], rows: [number | null, number, number, string | null, number | null, number | null][]} | null} */
+    this.requests = head.requests;
   }
 
   #total() {
@@ -142,37 +139,6 @@ export class Model {
   /** How long a line took: of a request with the set-up of its connection, where it is the first there. @param {number} line */
   took(line) {
     return this.accounts?.lines[line]?.[0] ?? this.end[line] - this.start[line];
-  }
-
-  /** When a line's request began: with the set-up of its connection. @param {number} line */
-  begin(line) {
-    return this.end[line] - this.took(line);
-  }
-
-  /** Requests that were made for that of a line. @param {number} line */
-  children(line) {
-    return this.madeFor.get(line) ?? [];
-  }
-
-  /** The request that a line's request was made for at the beginning of the chain, or itself. @param {number} line */
-  root(line) {
-    const seen = new Set([line]);
-    let at = line;
-    for (let up = this.accounts?.parents[at] ?? null; up !== null && !seen.has(up); up = this.accounts?.parents[at] ?? null) {
-      seen.add(up);
-      at = up;
-    }
-    return at;
-  }
-
-  /** A request and its status, without the programs. @param {number} line */
-  request(line) {
-    return this.name(line).replace(/, [^,]* > [^,]*$/, "");
-  }
-
-  /** Who answers a line's request: `nginx (812)`; nothing where it is not known. @param {number} line */
-  server(line) {
-    return /, [^,]* > ([^,]*)$/.exec(this.name(line))?.[1] ?? "";
   }
 
   /** What the time of a line's request went into, by the account that findings have; null where it is of none. @param {number} line @returns {import("./segments.js").Piece[] | null} */

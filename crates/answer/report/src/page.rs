@@ -9,6 +9,7 @@ mod columns;
 mod content;
 mod markup_safe_data;
 mod module_bundle;
+mod request_trees;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,8 +1,8 @@
 //! What the master remembers, in one file of transactions (redb): what was acknowledged is there after kill -9.
 
 use redb::{
-    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-    WriteTransaction,
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
+    TableDefinition, WriteTransaction,
 };
 use stackline_blocks::master::MasterChange;
 use stackline_blocks::set::BlockSet;
@@ -215,31 +215,39 @@ impl MasterStore {
                 sealed: *sealed != 0,
             });
         }
-        let mut blocks: Vec<CommittedBlock> = Vec::new();
-        let mut of_set = 0;
-        for entry in read.open_table(ROWS)?.iter()? {
-            let (key, value) = entry?;
-            let (set, number) = key.value();
-            if (set != of_set || blocks.len() == AT_ONCE) && !blocks.is_empty() {
-                take(MasterChange::Rows {
-                    set: of_set,
-                    blocks: std::mem::take(&mut blocks),
-                });
-            }
-            of_set = set;
-            blocks.push(CommittedBlock {
-                number,
-                row: field::<BlockMapEntry>(value.value())?,
-            });
-        }
-        if !blocks.is_empty() {
+        rows_of(&read, &mut take)
+    }
+}
+
+/// The rows of all sets, some at a time.
+fn rows_of(
+    read: &ReadTransaction,
+    take: &mut impl FnMut(MasterChange),
+) -> Result<(), MasterStoreFault> {
+    let mut blocks: Vec<CommittedBlock> = Vec::new();
+    let mut of_set = 0;
+    for entry in read.open_table(ROWS)?.iter()? {
+        let (key, value) = entry?;
+        let (set, number) = key.value();
+        if (set != of_set || blocks.len() == AT_ONCE) && !blocks.is_empty() {
             take(MasterChange::Rows {
                 set: of_set,
-                blocks,
+                blocks: std::mem::take(&mut blocks),
             });
         }
-        Ok(())
+        of_set = set;
+        blocks.push(CommittedBlock {
+            number,
+            row: field::<BlockMapEntry>(value.value())?,
+        });
     }
+    if !blocks.is_empty() {
+        take(MasterChange::Rows {
+            set: of_set,
+            blocks,
+        });
+    }
+    Ok(())
 }
 
 fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {

@@ -172,7 +172,7 @@ const DISKS: &str = "DPSS_START_READ to DPSS_END_READ";
 const MASTER: &str = "DPSS_MASTER_IN to DPSS_MASTER_OUT";
 const ATM: &str = "{ buffer 1500 bytes per port; cells 53; }";
 const OC3: &str = "155.52 Mbit/s 100 us mtu 9180";
-const COLLAPSE: &str = "x>app (it holds 1500 B)";
+const COLLAPSE: &str = "x>app (capacity 1500 B)";
 
 #[test]
 fn slow_disks_on_a_fast_network() {
@@ -217,7 +217,7 @@ fn three_servers_before_a_port_of_1500_bytes() {
             "collapse",
             &one,
             "queue_drop",
-            &[COLLAPSE, "frames spoilt"],
+            &[COLLAPSE, "frames damaged"],
         )]
         .into_iter(),
     );
@@ -247,7 +247,7 @@ fn nothing_limits_what_asks_for_little() {
         blocks: 12,
         ..given(star(3, ";", "100 Mbit/s 50 us", "100 Mbit/s 50 us"), 3)
     };
-    all_right([first("healthy", &one, "healthy", &["nothing limits"])].into_iter());
+    all_right([first("healthy", &one, "healthy", &["nothing is at its limit"])].into_iter());
 }
 
 /// Twenty others.

@@ -38,7 +38,7 @@ fn an_unknown_paper_is_wrong_input() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(
-        said.starts_with("error: unknown paper blasts\nhint: there are: blast"),
+        said.starts_with("error: unknown paper blasts\nhint: the papers are: blast"),
         "{said}"
     );
     assert!(output.stdout.is_empty());

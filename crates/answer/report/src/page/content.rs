@@ -6,13 +6,14 @@
 //! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
 
 use super::columns::{EXACT, PageColumn};
+use super::request_trees::{PageRequests, request_names};
 use super::{Content, markup_safe_data};
 use crate::colours;
 use crate::lifeline_selection::select_lifelines;
 use serde_json::{Map, Value, json};
 use stackline_analyze::blocked::{Blocked, blocked, measure_concurrency};
 use stackline_analyze::colouring::{Colouring, MOST_COLOURS};
-use stackline_analyze::findings::{AccountedCause, AccountedRequest, Advice, Finding};
+use stackline_analyze::findings::{Advice, Finding};
 use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePoint, Lifelines};
 use stackline_analyze::names::{point_name, segment_name, segment_place};
 use stackline_analyze::profile::{HostStretch, Profile, profiles};
@@ -58,7 +59,12 @@ pub(super) fn pack_content(content: &Content<'_>) -> String {
     kept.sort_by_key(|row| (content.events.at_ns[*row as usize], *row));
     kept.iter().for_each(|row| writer.loose(*row as usize));
     let mut head = head(content, &writer, &named);
-    head.insert("accounts".into(), accounts(content, &lines));
+    let requests = PageRequests::of(content.requests, content.lifelines, &lines);
+    head.insert("accounts".into(), requests.accounts());
+    head.insert(
+        "requests".into(),
+        requests.trees(&writer.requests, writer.origin_ns),
+    );
     head.insert(
         "kept".into(),
         json!({
@@ -123,119 +129,6 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
         shown && !on_lines[row]
     };
     (0..events.len() as u32).filter(wanted).collect()
-}
-
-/// What the time of the requests on these lines went into: causes as `[words, place, layer]`, and of each line its whole time and
-/// pairs of a cause's number and its time, and the number of the line that it was made for; nothing where no line is of a request.
-fn accounts(content: &Content<'_>, lines: &[u32]) -> Value {
-    let by_unit: HashMap<i64, &AccountedRequest> = content
-        .requests
-        .iter()
-        .map(|request| (request.unit, request))
-        .collect();
-    if by_unit.is_empty() {
-        return Value::Null;
-    }
-    let all = || content.requests.iter().flat_map(|request| &request.parts);
-    let causes: BTreeSet<&AccountedCause> = all().map(|(cause, _)| cause).collect();
-    let numbers: BTreeMap<&AccountedCause, usize> = causes.iter().copied().zip(0_usize..).collect();
-    let of_line = |line: &u32| {
-        let unit = content.lifelines.lines[*line as usize].unit.number()?;
-        let request = by_unit.get(&unit)?;
-        let parts = request.parts.iter();
-        let pairs = parts.flat_map(|(cause, ns)| [json!(numbers[cause]), json!(ns)]);
-        Some(Value::from_iter(
-            [json!(request.total_ns)].into_iter().chain(pairs),
-        ))
-    };
-    let units = lines
-        .iter()
-        .map(|line| content.lifelines.lines[*line as usize].unit.number());
-    let places: HashMap<i64, usize> = units
-        .enumerate()
-        .filter_map(|(place, unit)| Some((unit?, place)))
-        .collect();
-    let parent = |line: &u32| {
-        let unit = content.lifelines.lines[*line as usize].unit.number()?;
-        places.get(&by_unit.get(&unit)?.parent?).copied()
-    };
-    json!({
-        "parents": lines.iter().map(parent).collect::<Vec<_>>(),
-        "causes": causes.iter().map(|one| json!([one.cause, one.place, one.layer])).collect::<Vec<_>>(),
-        "lines": lines.iter().map(of_line).collect::<Vec<_>>(),
-    })
-}
-
-/// What each request asked, how it was answered, and by which processes, by unit: `GET /slow/1 200, curl (811) > nginx (812)`.
-fn request_names(events: &EventTable) -> HashMap<i64, String> {
-    const REQUEST: &str = "REQUEST";
-    let field = |keyword: &str, name: &str| {
-        let entry = catalogue::find(keyword)?;
-        entry.data.iter().position(|own| *own == name)
-    };
-    let known = [
-        "name",
-        "status",
-        "unknown",
-        "client_program",
-        "server_program",
-    ]
-    .map(|name| field(REQUEST, name));
-    let [
-        Some(name),
-        Some(status),
-        Some(unknown),
-        Some(client),
-        Some(server),
-    ] = known
-    else {
-        return HashMap::new();
-    };
-    let processes = request_processes(events);
-    let mut names = HashMap::new();
-    for row in (0..events.len()).filter(|row| events.keyword(*row) == REQUEST) {
-        let text = |field: usize| events.value(row, field).to_string();
-        let answer = match text(status) {
-            status if status.is_empty() => text(unknown),
-            status => status,
-        };
-        let label = format!("{} {answer}", text(name)).trim().to_owned();
-        let Some(unit) = events.number(row, 0).filter(|_| !label.is_empty()) else {
-            continue;
-        };
-        let pids = processes.get(&unit).copied().unwrap_or_default();
-        let ends = [(text(client), pids.client), (text(server), pids.server)];
-        let [client, server] = ends.map(|(program, pid)| match pid {
-            Some(pid) => format!("{program} ({pid})"),
-            None => program,
-        });
-        let between = match (client.is_empty(), server.is_empty()) {
-            (true, true) => String::new(),
-            _ => format!(", {client} > {server}"),
-        };
-        names.insert(unit, label + &between);
-    }
-    names
-}
-
-/// The processes of both ends of a request.
-#[derive(Clone, Copy, Default)]
-struct RequestProcesses {
-    client: Option<i64>,
-    server: Option<i64>,
-}
-
-/// The processes of requests, by unit.
-fn request_processes(events: &EventTable) -> HashMap<i64, RequestProcesses> {
-    let rows = (0..events.len()).filter(|row| events.keyword(*row) == "REQUEST_PROCESS");
-    let known = |row: usize| {
-        let processes = RequestProcesses {
-            client: events.number(row, 1),
-            server: events.number(row, 2),
-        };
-        Some((events.number(row, 0)?, processes))
-    };
-    rows.filter_map(known).collect()
 }
 
 fn is_shown(keyword: &str) -> bool {

@@ -30,6 +30,7 @@ pub(crate) fn accounted() -> Vec<AccountedRequest> {
         unit: unit_ids::unit(0, number),
         parent: (number > 0).then(|| unit_ids::unit(0, 0)),
         is_root: true,
+        begin_ns: ORIGIN_NS + number * 10_000,
         total_ns: parts.iter().map(|(_, ns)| *ns).sum(),
         parts,
     };

@@ -135,7 +135,11 @@ fn calls_that_go_packet_by_packet_are_not_healthy() {
         "{}",
         found.out
     );
-    assert!(found.out.contains("try `window(n = 46)`"), "{}", found.out);
+    assert!(
+        found.out.contains("try:  `window(n = 46)`"),
+        "{}",
+        found.out
+    );
 }
 
 /// Clients that answer one host at once through a switch of 64 KiB a port.

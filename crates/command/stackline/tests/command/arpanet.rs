@@ -331,7 +331,7 @@ fn a_fake_host_costs_its_imp_a_word_or_a_packet_at_a_time() {
     );
     refused(
         &PAIR.replace("x - A 100 kbit/s", "x - A unlimited"),
-        "has no rate that changes or is unlimited",
+        "cannot have a rate that changes or is unlimited",
     );
     refused(
         &PAIR.replace("host x, y;", "host x, y { fake slow; }"),

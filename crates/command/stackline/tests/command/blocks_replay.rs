@@ -55,12 +55,12 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
         first["sentence"]
             .as_str()
             .unwrap()
-            .contains("x>app (it holds 1500 B)"),
+            .contains("x>app (capacity 1500 B)"),
         "{first:#}"
     );
     let evidence = texts(&first["evidence"], "what").join("\n");
     for words in [
-        "frames spoilt",
+        "frames damaged",
         "segments sent again",
         "units were given up",
         "of the time of all units",

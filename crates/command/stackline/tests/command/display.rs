@@ -269,7 +269,7 @@ fn an_internet_server_and_a_slow_way_back_are_named() {
     };
     let [kind, sentence] = bench("server", &["--internet", "gw"]);
     assert!(
-        kind == "cpu_limit" && sentence.starts_with("the processor of gw limits"),
+        kind == "cpu_limit" && sentence.starts_with("the limit is the processor of gw"),
         "{sentence}"
     );
     let [kind, sentence] = bench("back", &[]);
@@ -573,7 +573,7 @@ fn in_virtual_time_the_way_of_a_request_is_kept() {
         .out
         .clone();
     assert!(
-        table.contains("-waits; `stackline lifelines last`"),
+        table.contains("-waits; see `stackline lifelines last`"),
         "{table}"
     );
     let lines = place
@@ -725,7 +725,7 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
     for words in [
         "level = batched",
         "over = pup",
-        "vectors/s with everything as it is first",
+        "vectors/s with everything at its first level",
         "of variation",
         "repeated runs are equal: deterministic",
     ] {

@@ -541,7 +541,9 @@ fn without_files_for_its_hosts_it_is_refused() {
         said(&ended)
     );
     assert!(
-        said(&ended).trim_end().ends_with("hint: `ulimit -Hn 248`"),
+        said(&ended)
+            .trim_end()
+            .ends_with("hint: use `ulimit -Hn 248`"),
         "{}",
         said(&ended)
     );

@@ -140,7 +140,7 @@ fn a_log_comes_in_once_however_it_is_called() {
         .fails(2, &["a.log is given twice"]);
     place
         .stackline(&["import", "a.log", "./a.log"])
-        .fails(2, &["a.log and ./a.log are one file"]);
+        .fails(2, &["a.log and ./a.log are the same file"]);
     place
         .stackline(&["import", "-", "-"])
         .fails(2, &["- is given twice"]);
@@ -267,7 +267,7 @@ fn hosts_of_one_name_are_kept_apart() {
         .hints("text");
     place
         .stackline(&["import", "nowhere.log"])
-        .fails(2, &["nowhere.log cannot be read"]);
+        .fails(2, &["cannot read nowhere.log"]);
     assert_eq!(place.runs().len(), 2, "what failed left no run");
 }
 
@@ -461,7 +461,7 @@ fn a_clock_that_may_be_wrong_is_a_doubt_and_the_hint_corrects_it() {
     assert!(
         done.succeeds()
             .err
-            .contains("is 1.00 s behind, as it was given"),
+            .contains("is 1.00 s behind, as specified"),
         "{}",
         done.err
     );

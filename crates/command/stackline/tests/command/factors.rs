@@ -176,7 +176,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (&["-f", "congestion = fast"], "congestion", ""),
         (
             &["-f", "delay x 0.5", "-f", "delay x 2"],
-            "is given twice",
+            "is specified twice",
             "all its levels at once",
         ),
         (&["-f", "mtu of s - b = 10 B"], "mtu", ""),
@@ -451,7 +451,10 @@ fn a_share_of_a_processor_is_a_factor_where_it_can_be_given() {
         "network n { host a, b; link a - b 1 Mbit/s 1 ms; } 2 from a to b rr 10*10 across n;";
     let refused = place.stackline(&["factors", "-e", network, "-f", "share of b = 50%"]);
     refused
-        .fails(2, &["`share of b` at 50%", "no simulated host has"])
+        .fails(
+            2,
+            &["`share of b` at 50%", "which simulated hosts cannot have"],
+        )
         .hints("cpu 0.5");
     place
         .stackline(&["factors", "-e", network, "-f", "cpu of b x 2"])

@@ -659,7 +659,7 @@ fn captures_of_several_places_are_a_file_each_in_which_a_packet_stands_once() {
     }
     place
         .stackline(&["run", "-e", text, "--capture", "y"])
-        .fails(2, &["no port `y`, and no host"])
+        .fails(2, &["no port `y` and no host"])
         .hints("a>x");
 }
 

@@ -213,7 +213,7 @@ fn a_core_that_is_not_there() {
         let output = place.stackline(&["run", "-e", "1 rr 32*10", "--cpu", cpu]);
         output
             .mistakes(&[&format!("this machine has no core {cpu}")])
-            .hints("it has 0");
+            .hints("its cores are 0");
         assert!(place.runs().is_empty());
     }
     let place = Place::new();

@@ -114,7 +114,7 @@ fn lines_of_a_proxy_are_joined_and_what_is_not_read_is_counted_by_reason() {
         (
             "nginx",
             nginx,
-            "1 events, 1 not read: no time that is known\n",
+            "1 events, 1 not read: no known time format\n",
         ),
         ("haproxy", haproxy, "1 events\n"),
     ] {

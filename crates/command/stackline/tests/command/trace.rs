@@ -257,7 +257,7 @@ fn packets_alone_say_that_they_do_not_show_it() {
     assert_eq!(kinds(&json)[0], "server_takes", "{json}");
     let sentence = json["findings"][0]["sentence"].as_str().unwrap();
     assert!(
-        sentence.contains("neither packets nor calls show"),
+        sentence.contains("packets and calls do not show what it does"),
         "{sentence}"
     );
 }

@@ -33,6 +33,8 @@ pub struct AccountedRequest {
     pub parent: Option<i64>,
     /// Whether figures of the whole are of it: no other was made for it, and the caller made it.
     pub is_root: bool,
+    /// When it began, with the set-up of its connection, in reference time, ns.
+    pub begin_ns: u64,
     /// All of it, with the set-up of its connection where it is the first there, ns. What others before it on its connection have
     /// is theirs.
     pub total_ns: i64,
@@ -85,6 +87,9 @@ pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
             unit: request.unit,
             parent: request.parent,
             is_root: roots.has(request),
+            begin_ns: request
+                .end_ns
+                .saturating_sub(times.whole().max(0).unsigned_abs()),
             total_ns: times.whole(),
             parts: parts.into_iter().collect(),
         });

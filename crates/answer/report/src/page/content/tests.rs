@@ -188,4 +188,13 @@ fn requests_have_the_account_that_findings_have() {
         head["accounts"]["lines"],
         json!([[50_000, 0, 30_000, 1, 20_000], [40_000, 1, 40_000], null])
     );
+    // The second is made for the first.
+    assert_eq!(head["requests"]["of_line"], json!([0, 1, null]));
+    let rows = head["requests"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!((&rows[0][0], &rows[1][0]), (&Value::Null, &json!(0)));
+    assert_eq!(
+        (&rows[1][2], &rows[1][4], &rows[1][5]),
+        (&json!(40_000), &json!(1), &json!(40_000))
+    );
 }

@@ -222,12 +222,15 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
             "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread",
         ),
         false => (
-            "takes the time; packets and calls do not show what it does",
+            "takes the time",
             0.9,
             "run `stackline trace` on the server's machine, as root: it shows what the threads wait for",
         ),
     };
     let mut found = of_server(kind, log, RequestCause::Server, does, confidence, attempt)?;
+    if !knows && !is_silent {
+        found.sentence += "; packets and calls do not show what it does";
+    }
     // A server that takes little is not why it takes long.
     let way = log.costs()?.way_share();
     if way > found.share {

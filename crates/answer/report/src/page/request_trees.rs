@@ -1,0 +1,186 @@
+//! Requests of programs that are not ours, as the page reads them: what each is called, what its time went into, and which were made for
+//! which.
+
+use super::columns::EXACT;
+use serde_json::{Value, json};
+use stackline_analyze::findings::{AccountedCause, AccountedRequest};
+use stackline_analyze::lifelines::Lifelines;
+use stackline_events::EventTable;
+use stackline_events::catalogue;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Requests that a page holds with those that were made for them.
+const MOST: usize = 5_000;
+
+/// The requests of a page's lines.
+pub(super) struct PageRequests<'c> {
+    all: &'c [AccountedRequest],
+    /// The request of each line, by its place among all.
+    of_line: Vec<Option<usize>>,
+    /// Causes by their numbers.
+    causes: BTreeMap<&'c AccountedCause, usize>,
+}
+
+impl<'c> PageRequests<'c> {
+    pub(super) fn of(all: &'c [AccountedRequest], lifelines: &Lifelines, lines: &[u32]) -> Self {
+        let places: HashMap<i64, usize> = all
+            .iter()
+            .enumerate()
+            .map(|(place, request)| (request.unit, place))
+            .collect();
+        let of_line = |line: &u32| {
+            let unit = lifelines.lines[*line as usize].unit.number()?;
+            places.get(&unit).copied()
+        };
+        let causes: BTreeSet<&AccountedCause> = all
+            .iter()
+            .flat_map(|request| &request.parts)
+            .map(|(cause, _)| cause)
+            .collect();
+        Self {
+            all,
+            of_line: lines.iter().map(of_line).collect(),
+            causes: causes.into_iter().zip(0..).collect(),
+        }
+    }
+
+    /// What the time of the lines' requests went into: causes as `[words, place, layer]`, and of each line its whole time and pairs of a
+    /// cause's number and its time; nothing where the run has no requests.
+    pub(super) fn accounts(&self) -> Value {
+        if self.all.is_empty() {
+            return Value::Null;
+        }
+        let of_line = |request: &Option<usize>| {
+            let request = &self.all[(*request)?];
+            let parts = request.parts.iter();
+            let pairs = parts.flat_map(|(cause, ns)| [json!(self.causes[cause]), json!(ns)]);
+            Some(Value::from_iter(
+                [json!(request.total_ns)].into_iter().chain(pairs),
+            ))
+        };
+        let causes = self.causes.keys();
+        json!({
+            "causes": causes.map(|one| json!([one.cause, one.place, one.layer])).collect::<Vec<_>>(),
+            "lines": self.of_line.iter().map(of_line).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The lines' requests and those that were made for them: of each line the number of its request, and of each request
+    /// `[number of that which it was made for, begin, whole time, name, number of the cause that took most, its time]`, ns since the origin.
+    pub(super) fn trees(&self, names: &HashMap<i64, String>, origin_ns: u64) -> Value {
+        if self.all.is_empty() {
+            return Value::Null;
+        }
+        let mut made_for: HashMap<i64, Vec<usize>> = HashMap::new();
+        for (place, request) in self.all.iter().enumerate() {
+            if let Some(parent) = request.parent {
+                made_for.entry(parent).or_default().push(place);
+            }
+        }
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        let mut rows: Vec<(usize, Option<usize>)> = Vec::new();
+        let mut next: Vec<(usize, Option<usize>)> = Vec::new();
+        for root in self.of_line.iter().flatten() {
+            next.push((*root, None));
+            while let Some((place, parent)) = next.pop() {
+                if rows.len() >= MOST || numbers.contains_key(&place) {
+                    continue;
+                }
+                let number = rows.len();
+                numbers.insert(place, number);
+                rows.push((place, parent));
+                let children = made_for.get(&self.all[place].unit).into_iter().flatten();
+                next.extend(children.map(|child| (*child, Some(number))));
+            }
+        }
+        let row = |(place, parent): &(usize, Option<usize>)| {
+            let request = &self.all[*place];
+            let most = request.parts.iter().max_by_key(|(_, ns)| *ns);
+            json!([
+                parent,
+                request.begin_ns.saturating_sub(origin_ns).min(EXACT as u64),
+                request.total_ns,
+                names.get(&request.unit),
+                most.map(|(cause, _)| self.causes[cause]),
+                most.map(|(_, ns)| ns),
+            ])
+        };
+        let number = |request: &Option<usize>| numbers.get(&(*request)?).copied();
+        json!({
+            "of_line": self.of_line.iter().map(number).collect::<Vec<_>>(),
+            "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What each request asked, how it was answered, and by which processes, by unit: `GET /slow/1 200, curl (811) > nginx (812)`.
+pub(super) fn request_names(events: &EventTable) -> HashMap<i64, String> {
+    const REQUEST: &str = "REQUEST";
+    let field = |keyword: &str, name: &str| {
+        let entry = catalogue::find(keyword)?;
+        entry.data.iter().position(|own| *own == name)
+    };
+    let known = [
+        "name",
+        "status",
+        "unknown",
+        "client_program",
+        "server_program",
+    ]
+    .map(|name| field(REQUEST, name));
+    let [
+        Some(name),
+        Some(status),
+        Some(unknown),
+        Some(client),
+        Some(server),
+    ] = known
+    else {
+        return HashMap::new();
+    };
+    let processes = request_processes(events);
+    let mut names = HashMap::new();
+    for row in (0..events.len()).filter(|row| events.keyword(*row) == REQUEST) {
+        let text = |field: usize| events.value(row, field).to_string();
+        let answer = match text(status) {
+            status if status.is_empty() => text(unknown),
+            status => status,
+        };
+        let label = format!("{} {answer}", text(name)).trim().to_owned();
+        let Some(unit) = events.number(row, 0).filter(|_| !label.is_empty()) else {
+            continue;
+        };
+        let pids = processes.get(&unit).copied().unwrap_or_default();
+        let ends = [(text(client), pids.client), (text(server), pids.server)];
+        let [client, server] = ends.map(|(program, pid)| match pid {
+            Some(pid) => format!("{program} ({pid})"),
+            None => program,
+        });
+        let between = match (client.is_empty(), server.is_empty()) {
+            (true, true) => String::new(),
+            _ => format!(", {client} > {server}"),
+        };
+        names.insert(unit, label + &between);
+    }
+    names
+}
+
+/// The processes of both ends of a request.
+#[derive(Clone, Copy, Default)]
+struct RequestProcesses {
+    client: Option<i64>,
+    server: Option<i64>,
+}
+
+/// The processes of requests, by unit.
+fn request_processes(events: &EventTable) -> HashMap<i64, RequestProcesses> {
+    let rows = (0..events.len()).filter(|row| events.keyword(*row) == "REQUEST_PROCESS");
+    let known = |row: usize| {
+        let processes = RequestProcesses {
+            client: events.number(row, 1),
+            server: events.number(row, 2),
+        };
+        Some((events.number(row, 0)?, processes))
+    };
+    rows.filter_map(known).collect()
+}
