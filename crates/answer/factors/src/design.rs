@@ -391,7 +391,7 @@ mod tests {
         assert!(
             Design::new(&[2; 5], Wish::Fraction(12))
                 .unwrap_err()
-                .contains("there are 16, 8")
+                .contains("known numbers: 16, 8")
         );
     }
 }

@@ -104,7 +104,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0],
-            "connection  round trip     acks  bytes there   back  again  no window  longest quiet"
+            "connection  round trip     acks  bytes sent   back  again  no window  longest quiet"
         );
         assert_eq!(lines[1], "10.0.0.1:45678 > 10.0.0.2:80 (closed)");
         assert_eq!(

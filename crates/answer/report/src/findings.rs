@@ -202,7 +202,7 @@ mod tests {
     fn text_says_what_why_and_what_to_try() {
         let expected = "\
 1. the queue before x>b drops packets (queue_drop; confidence 95 %)
-   seen: x>b: 14 queue full [its events span 2.00 ms; event 12 of x and others]
+   seen: x>b: 14 queue full [its events span 2.00 ms; event 12 at x and others]
    try:  a queue of 64 KiB
 ";
         assert_eq!(findings(&plan(), &[finding()]), expected);

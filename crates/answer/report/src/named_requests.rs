@@ -163,7 +163,7 @@ mod tests {
         assert!(named_requests(&[few]).contains("81.2 ms  max 1.25 s"));
         assert_eq!(
             lines[11],
-            "and 2021 requests of 2 other names (--json has all)"
+            "and 2021 requests with 2 other names (--json has all)"
         );
         assert_eq!(named_requests(&[]), "");
         let answered = |pids: &[i64], is_background| NamedRequests {

@@ -247,7 +247,15 @@ fn nothing_limits_what_asks_for_little() {
         blocks: 12,
         ..given(star(3, ";", "100 Mbit/s 50 us", "100 Mbit/s 50 us"), 3)
     };
-    all_right([first("healthy", &one, "healthy", &["nothing is at its limit"])].into_iter());
+    all_right(
+        [first(
+            "healthy",
+            &one,
+            "healthy",
+            &["nothing is at its limit"],
+        )]
+        .into_iter(),
+    );
 }
 
 /// Twenty others.

@@ -398,7 +398,7 @@ mod tests {
         let retransmits = send(&mut near, &mut far, 16 << 20);
         let local = near.local_addr().unwrap().to_string();
         let observed = watch.stop();
-        assert!(observed.absent["kernel"].contains("intervals"));
+        assert!(observed.absent["kernel"].contains("per interval"));
         let rows = observed
             .event_log
             .records()

@@ -97,7 +97,7 @@ fn times_that_never_vary_prove_nothing_unless_the_events_do() {
     assert!(found.corrected.is_empty());
     let doubt = &found.doubts["server"];
     assert!(
-        doubt.contains("before those of client") && doubt.contains("--clock server=-"),
+        doubt.contains("before those at client") && doubt.contains("--clock server=-"),
         "{doubt}"
     );
     let found = clocks(&calls(-SECOND, 0, OWN, same), &Index::default());

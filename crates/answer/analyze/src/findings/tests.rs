@@ -277,7 +277,7 @@ fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
     let found = equal(100.0).found().remove(0);
     assert!(
         found.sentence.starts_with("the link a0>s is full")
-            && found.sentence.ends_with("; as full: s>b"),
+            && found.sentence.ends_with("; equally full: s>b"),
         "{found:?}"
     );
     assert!(
@@ -320,7 +320,7 @@ fn a_rate_that_changes_is_judged_by_what_it_was_during_the_run() {
     assert!(
         found
             .sentence
-            .contains("99 % of 91.0 Mbit/s on average are used"),
+            .contains("99 % of 91.0 Mbit/s on average is used"),
         "{found:?}"
     );
 }
@@ -854,7 +854,7 @@ fn a_cause_in_every_stream_has_share_one() {
         );
     }
     let sentence = &waiting(3, 3).found()[0].sentence;
-    let together = "; the same holds for 2 of the 2 other parts (a1 to b, a2 to b), 90 % of the time of all together";
+    let together = "; the same holds for 2 of the 2 other parts (a1 to b, a2 to b), 90 % of the time of all parts together";
     assert!(sentence.ends_with(together), "{sentence}");
 }
 

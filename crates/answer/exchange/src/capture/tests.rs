@@ -131,7 +131,7 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
     assert_eq!(
         mistakes,
         [
-            "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) count from the first segment seen",
+            "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) are relative to the first segment seen",
             "1 of 6 packets were not read: they are copies of packets before them, as with several interfaces or a mirror port",
             "1 of 6 packets were not read: they do not carry IP",
         ]
@@ -183,12 +183,12 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     assert_eq!(
         mistakes,
         [
-            "3 of 9 packets were not read: they have truncated or damaged headers",
             "1 of 9 packets were not read: they are IP fragments of incomplete packets",
             "1 of 9 packets were not read: they are not complete DNS messages",
             "1 of 9 packets were not read: they carry UDP that is neither DNS nor QUIC captured from its beginning",
             "1 of 9 packets were not read: they carry neither TCP nor UDP",
             "1 of 9 packets were not read: they do not carry IP",
+            "3 of 9 packets were not read: they have truncated or damaged headers",
         ]
     );
     let (_, mistakes) = lines(

@@ -623,7 +623,7 @@ fn filters_choose(browser: &mut Browser, directory: &Path) {
         "[...document.querySelectorAll('#filters option')].some((one) => one.value === '5>6')",
     );
     set(browser, "Segment", "5>6");
-    set(browser, "takes at least", "800");
+    set(browser, "at least", "800");
     let passages = |line| traced.lifelines.passages_of(line);
     let slow = traced
         .lifelines

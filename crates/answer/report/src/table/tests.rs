@@ -148,7 +148,7 @@ fn cells_and_packets_are_distinguished() {
     );
     assert_eq!(
         said(false),
-        "dropped at khons>edge: 1 cell, where 3000 packets left (bit error on the link)"
+        "dropped at khons>edge: 1 cell, with 3000 packets forwarded (bit error on the link)"
     );
 }
 
@@ -160,7 +160,7 @@ fn connections_with_calls_are_transactions_with_their_time() {
     }
     let text = table(&summarise(&plan, &records), &TableOptions::default());
     // Five connections in 400 us.
-    let said = "transactions (connect, calls, disconnect): mean 80.0 us, of it connect and disconnect 59.9 us; 12.5 k/s";
+    let said = "transactions (connect, calls, disconnect): mean 80.0 us, of which connect and disconnect take 59.9 us; 12.5 k/s";
     assert!(
         text.split_whitespace()
             .collect::<Vec<_>>()
@@ -255,7 +255,7 @@ fn callers_that_fell_behind_are_said_among_the_first() {
     );
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("of their mean of 11.2 s, 11.0 s are the caller's backlog"),
+        text.contains("of their mean of 11.2 s, 11.0 s is the caller's backlog"),
         "{text}"
     );
     assert!(text.contains("a call itself took 200 ms"), "{text}");

@@ -108,7 +108,7 @@ fn a_switch_that_does_not_reply_is_absent() {
     );
     assert_eq!(
         observed.absent[&format!("switch {address}")],
-        "it did not answer 3 times"
+        "it did not answer 3 requests"
     );
 }
 

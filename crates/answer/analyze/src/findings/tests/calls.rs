@@ -107,7 +107,7 @@ fn several_data_units_before_a_reading_show_nagle_without_calls() {
     assert!(
         found[0]
             .sentence
-            .starts_with("100 times a0 writes several data units"),
+            .starts_with("100 times, a0 writes several data units"),
         "{}",
         found[0].sentence
     );

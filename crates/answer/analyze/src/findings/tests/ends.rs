@@ -237,7 +237,7 @@ fn delays_in_the_specification_limit_the_caller() {
     assert!(
         found[0]
             .sentence
-            .contains("delays each of 100 calls by 80.0 ms of its own"),
+            .contains("delays each of 100 calls by 80.0 ms itself"),
         "{}",
         found[0].sentence
     );
@@ -313,7 +313,7 @@ fn within_one_machine_only_processors_limit() {
         .remove(0)
         .sentence;
     assert!(
-        crowded.ends_with("the ends of all 2 pairs together compute for 70 % of one"),
+        crowded.ends_with("the ends of all 2 pairs together use 70 % of one core"),
         "{crowded}"
     );
     let found = within((0.37, 0.33), 0.5).found();

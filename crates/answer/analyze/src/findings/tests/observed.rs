@@ -120,7 +120,7 @@ fn a_capture_shows_who_was_waited_for() {
     assert!(
         found[0]
             .sentence
-            .ends_with("75 % of their connection, until 10.0.0.2:80 sent: it was waited for")
+            .ends_with("75 % of their connection, waiting for 10.0.0.2:80 to send")
     );
     let found = diagnose(&input(&observed(
         connection(0, 0, 1500, "retransmission"),
@@ -293,7 +293,7 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         found(4, 0, 0)[0],
         (
             "observed_application",
-            "client could have sent for 96 % of its connection, and its program gave it nothing"
+            "client could have sent for 96 % of its connection, but its program gave it nothing to send"
                 .to_owned()
         )
     );

@@ -139,7 +139,7 @@ fn behind(others: &[&str]) -> Traced {
 fn a_queue_that_another_connection_fills_is_named_with_it() {
     let mut traced = behind(&["9"]);
     let sentence = traced.sentence("request_queue");
-    let before = "messages client > server wait 7.88 ms in queues: ";
+    let before = "messages from client to server wait 7.88 ms in queues: ";
     let after = " of the time, before x>client: of the 10.0 kB queued ahead of them there, 100 % belonged to another connection";
     assert!(
         sentence.starts_with(before) && sentence.ends_with(after),
@@ -186,7 +186,7 @@ fn what_is_not_known_of_queues_is_not_said() {
     (0..10).for_each(|n| unseen.request(n, if n == 0 { 2_000 } else { 10_000 }, ""));
     let sentence = unseen.sentence("request_queue");
     assert!(
-        sentence.ends_with("; they wait in queues of the network, or are lost on it"),
+        sentence.ends_with("; they wait in its queues, or are lost"),
         "{sentence}"
     );
     for n in 0..10 {

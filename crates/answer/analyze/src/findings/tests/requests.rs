@@ -288,7 +288,7 @@ fn what_a_server_asks_others_is_their_time() {
     let found = found(&requests);
     assert_eq!(found[0].kind, "chatty_requests");
     assert!(
-        found[0].sentence.contains("5 requests b > c"),
+        found[0].sentence.contains("5 requests from b to c"),
         "{}",
         found[0].sentence
     );
@@ -361,7 +361,7 @@ fn requests_that_are_given_up_are_waits() {
     assert_eq!(found[0].kind, "unanswered_requests");
     assert!((found[0].share - 1000.0 / 1200.0).abs() < 1e-9, "{found:?}");
     assert!(
-        found[0].sentence.contains("2 of 3 attempts a > b"),
+        found[0].sentence.contains("2 of 3 attempts from a to b"),
         "{}",
         found[0].sentence
     );
@@ -402,7 +402,7 @@ fn a_client_that_waits_after_failures_backs_off() {
     assert!(
         found[0]
             .sentence
-            .ends_with("2 of 3 requests a > b failed: answered with 503 (2)"),
+            .ends_with("2 of 3 requests from a to b failed: answered with 503 (2)"),
         "{}",
         found[0].sentence
     );
@@ -491,7 +491,7 @@ fn many_statements_of_several_round_trips_are_chatty() {
     let found = found(&requests);
     assert_eq!(found[0].kind, "chatty_requests");
     assert!(
-        found[0].sentence.contains("up to 10 requests a > b")
+        found[0].sentence.contains("up to 10 requests from a to b")
             && found[0].sentence.contains("3 round trips"),
         "{}",
         found[0].sentence
@@ -544,7 +544,7 @@ fn errors_of_databases_and_caches_are_failures() {
         assert!(
             found[0]
                 .sentence
-                .starts_with("3 of 10 requests a > b failed")
+                .starts_with("3 of 10 requests from a to b failed")
                 && found[0].sentence.contains(words),
             "{}",
             found[0].sentence
@@ -592,9 +592,9 @@ fn the_slow_one_in_front_is_named() {
         .find(|one| one.kind == "request_behind_slow")
         .unwrap();
     assert!(
-        behind
-            .sentence
-            .starts_with("15 requests a > b wait behind KEYS on the same connection, 50.0 ms each"),
+        behind.sentence.starts_with(
+            "15 requests from a to b wait behind KEYS on the same connection, 50.0 ms each"
+        ),
         "{}",
         behind.sentence
     );

@@ -123,7 +123,7 @@ fn a_busy_stage_limits_and_its_units_end_before_it() {
     assert!(
         found[0]
             .sentence
-            .starts_with("begins to ends at host limits"),
+            .starts_with("begins to ends at host is the limit"),
         "{}",
         found[0].sentence
     );
@@ -208,7 +208,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     let (kind, sentence) = first(&arrives);
     assert_eq!(kind, "stage_limited", "{sentence}");
     assert!(
-        sentence.starts_with("stored to drawn at host limits"),
+        sentence.starts_with("stored to drawn at host is the limit"),
         "{sentence}"
     );
     // One at a time, of which each takes 10 ms and is drawn in 2.
@@ -307,7 +307,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
         (kind, sentence.as_str()),
         (
             "network_limited",
-            "the link host>me is full: 95 % of 2.40 kbit/s are used"
+            "the link host>me is full: 95 % of 2.40 kbit/s is used"
         )
     );
     // Neither works for long, while all are on their way together.
