@@ -281,7 +281,7 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
 fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
         return Err(format!(
-            "{} and {} counted runs; at least two of each are needed",
+            "{} and {} counted runs, but two of each are needed",
             a.n, b.n
         ));
     };
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!((c.verdict, c.ci95), (ComparisonVerdict::CannotTell, None));
         assert_eq!(
             c.reason.unwrap(),
-            "1 and 2 counted runs; at least two of each are needed"
+            "1 and 2 counted runs, but two of each are needed"
         );
         assert_eq!(compare_values(RunMetric::Response, &[], &[1.0]), None);
     }

@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(lines[1], "10.0.0.1:45678 > 10.0.0.2:80 (closed)");
         assert_eq!(
             lines[2],
-            "  1.20 s       20.0 ms  20.1 ms      1.23 MB  500 B      4     800 ms  220 ms, responder"
+            "  1.20 s       20.0 ms  20.1 ms     1.23 MB  500 B      4     800 ms  220 ms, responder"
         );
         assert_eq!(
             (lines.len(), *lines.last().unwrap()),

@@ -635,7 +635,7 @@ fn filters_choose(browser: &mut Browser, directory: &Path) {
         .count() as u64;
     assert!(slow > 10 && chosen(browser) == slow, "{slow}");
     browser.until(&format!(
-        "document.getElementById('segments-about').textContent.includes(' {slow} chosen')"
+        "document.getElementById('segments-about').textContent.includes(' {slow} selected')"
     ));
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     };
     let works = session.busiest().map_or(0.0, |one| one.busy);
     let sentence = format!(
-        "units wait for round trips or a timer: some are in flight all the time, while no processor is busy more than {} of it and no link more than {}",
+        "units wait for round trips or a timer: some are in flight all the time, while no processor is busy more than {} of the time and no link more than {}",
         percent(works),
         percent(session.used())
     );

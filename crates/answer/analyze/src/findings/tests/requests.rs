@@ -412,7 +412,7 @@ fn a_client_that_waits_after_failures_backs_off() {
     assert!(
         found[0]
             .sentence
-            .contains("curl on a waits after attempts that failed (503)"),
+            .contains("curl on a waits before it retries failed attempts (503)"),
         "{}",
         found[0].sentence
     );

@@ -135,7 +135,7 @@ fn a_busy_stage_limits_and_its_units_end_before_it() {
     assert!(
         evidence
             .iter()
-            .any(|what| what.ends_with("units were given up: 100 % behind in")),
+            .any(|what| what.ends_with("units were given up: 100 % after in")),
         "{evidence:?}"
     );
 }
@@ -219,11 +219,11 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
             && sentence.contains("10.0 ms"),
         "{sentence}"
     );
-    assert!(sentence.contains("20 % is at host"), "{sentence}");
+    assert!(sentence.contains("20 % is spent at host"), "{sentence}");
     // A way of 7 ms beside one of 1 ms is not a distance; one of 2 ms may be.
     assert!(
         sentence
-            .contains("the rest is transit back, 7.00 ms, and transit there, 1.00 ms: no distance"),
+            .contains("the rest is 7.00 ms in transit back and 1.00 ms in transit there: distance cannot"),
         "{sentence}"
     );
     assert!(
@@ -341,7 +341,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
     port(&mut waits, 10_000, 0);
     let (kind, sentence) = first(&waits);
     assert!(
-        kind == "serial_round_trips" && sentence.contains("no link is used more than 1 %"),
+        kind == "serial_round_trips" && sentence.contains("no link more than 1 %"),
         "{sentence}"
     );
     processor(&mut waits, "me", 600_000, 1_000);
