@@ -147,7 +147,7 @@ pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         kind,
         log,
         RequestCause::Sleep,
-        "sleeps",
+        "sleeps (a timed wait)",
         0.95,
         "find the timer: a back-off, a poll, a rate limit",
     )
