@@ -130,6 +130,24 @@ impl RequestCauseCost {
         self.count(ns, row);
     }
 
+    /// All of another cost more: that of the same requests by another cause.
+    pub(super) fn merge(&mut self, more: Self) {
+        self.ns += more.ns;
+        self.requests = self.requests.max(more.requests);
+        self.nested = self.nested.max(more.nested);
+        self.removable_ns += more.removable_ns;
+        for (limit, ns) in more.limits {
+            *self.limits.entry(limit).or_default() += ns;
+        }
+        for (size, (count, ns)) in more.by_size {
+            let known = self.by_size.entry(size).or_default();
+            *known = (known.0 + count, known.1 + ns);
+        }
+        self.rows.extend(more.rows);
+        self.rows.sort_unstable_by(|a, b| b.cmp(a));
+        self.rows.dedup_by_key(|(_, row)| *row);
+    }
+
     fn count(&mut self, ns: i64, row: u32) {
         self.ns += ns;
         self.requests += 1;

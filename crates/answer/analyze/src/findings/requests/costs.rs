@@ -66,6 +66,7 @@ impl RequestCosts {
                 }
             });
         }
+        join_readers(&mut costs);
         let background = roots_of.count_background(&all);
         let retries = retries(&all);
         for retry in retries.iter().filter(|retry| {
@@ -112,6 +113,32 @@ impl RequestCosts {
             .filter(|((of, _), _)| *of == cause)
             .map(|(_, cost)| cost.ns)
             .sum()
+    }
+}
+
+/// A reader that has no room and one that lets bytes lie are one, and what is said of it is what takes most.
+fn join_readers(costs: &mut BTreeMap<(RequestCause, String), RequestCauseCost>) {
+    let late = costs
+        .iter()
+        .filter(|((of, _), _)| *of == RequestCause::SlowReader);
+    let readers: Vec<(String, i64)> = late
+        .map(|((_, place), cost)| (place.clone(), cost.ns))
+        .collect();
+    for (place, late_ns) in readers {
+        let keys = [RequestCause::SlowReader, RequestCause::Window].map(|of| (of, place.clone()));
+        let Some(window) = costs.get(&keys[1]) else {
+            continue;
+        };
+        let [more, less] = match late_ns >= window.ns {
+            true => keys,
+            false => {
+                let [late, window] = keys;
+                [window, late]
+            }
+        };
+        if let Some(cost) = costs.remove(&less) {
+            costs.entry(more).or_default().merge(cost);
+        }
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct TracedRequest {
     pub(crate) work: Option<RequestServerWork>,
     /// What the thread that read it did while it lay unread.
     pub(crate) wait: Option<RequestServerWork>,
+    /// What the client's thread that read the answer did while that lay unread.
+    pub(crate) answer_wait: Option<RequestServerWork>,
     /// The process that answers.
     pub(crate) server_pid: Option<i64>,
     /// Whether who asks is the trace's last program, for which the others are there; `None` where that is not known.
@@ -295,6 +297,9 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     });
     each("REQUEST_WAIT", &|request, row| {
         request.wait = Some(work(log, row))
+    });
+    each("RESPONSE_WAIT", &|request, row| {
+        request.answer_wait = Some(work(log, row))
     });
     each("REQUEST_PROCESS", &|request, row| {
         request.server_pid = log.number(row, "server_pid");

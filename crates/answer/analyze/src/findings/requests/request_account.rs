@@ -15,8 +15,10 @@ use crate::findings::requests::way_rates::{WayRate, measure_way_rates};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
+mod slow_reader;
 mod window_limits;
 
+use slow_reader::{client_unread, no_room, paused_by_reader};
 use window_limits::LimitedByWindows;
 
 /// How deep requests that are made for others are followed.
@@ -362,7 +364,7 @@ impl<'r> RequestAccounts<'r> {
         }
         // Seen from the client alone, a round trip of the server's time is the way.
         let way = self.unseen_way(request, times);
-        let paused = answer_delays(request, times).paused;
+        let paused = answer_delays(request, times).paused - paused_by_reader(request, times);
         let children = match depth < DEEPEST {
             true => self.waited_for(request),
             false => Vec::new(),
@@ -451,13 +453,9 @@ impl<'r> RequestAccounts<'r> {
         let delays = answer_delays(request, times);
         let window = delays.window;
         shares.of_server(RequestCause::Held, delays.held);
-        // A client that reads late has no room for that reason.
-        let no_room = if times.client_unread > window / 2 {
-            RequestCause::SlowReader
-        } else {
-            RequestCause::Window
-        };
-        shares.of_client(no_room, window);
+        shares.of_client(no_room(request, times, window), window);
+        let for_reader = paused_by_reader(request, times);
+        shares.of_client(RequestCause::SlowReader, for_reader);
         shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.1 >= LARGE;
         let way = self.way(request, true, is_large, delays.rest);
@@ -478,13 +476,16 @@ impl<'r> RequestAccounts<'r> {
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
         let is_within = is_large && request.client == request.server;
         let late = if is_within {
-            (net.late_back_ns - times.client_unread - window).clamp(0, sending)
+            (net.late_back_ns - times.client_unread - window - for_reader).clamp(0, sending)
         } else {
             0
         };
         let within = waits_in_answer.clamp(0, sending - late);
         let sending = sending - within;
-        shares.of_client(RequestCause::SlowReader, late + times.client_unread);
+        shares.of_client(RequestCause::SlowReader, late);
+        for (cause, ns) in client_unread(request, times) {
+            shares.of_client(cause, ns);
+        }
         // What the server has handed over goes as fast as acknowledgements come back.
         let rest = match (request.is_cut_off(), is_large) {
             (true, _) => RequestCause::GivenUp,
