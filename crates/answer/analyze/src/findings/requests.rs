@@ -5,6 +5,7 @@ pub(super) mod attempts;
 pub(super) mod cause_costs;
 pub(super) mod causes;
 pub(super) mod connection_history;
+pub(super) mod control_connections;
 pub(super) mod costs;
 pub(super) mod failed_status;
 pub(super) mod general_names;

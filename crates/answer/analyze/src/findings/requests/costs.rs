@@ -30,6 +30,8 @@ pub(crate) struct RequestCosts {
     pub(crate) roots: u64,
     /// Requests of programs beside the one that the trace is about: none of the figures is of these.
     pub(crate) background: u64,
+    /// Requests that control a transfer and last as long as that: none of the figures is of these.
+    pub(crate) control: u64,
     /// The rows of those that nothing answered.
     pub(crate) unanswered: Vec<u32>,
     /// Attempts that failed and were made again.
@@ -68,6 +70,7 @@ impl RequestCosts {
         }
         join_readers(&mut costs);
         let background = roots_of.count_background(&all);
+        let control = all.iter().filter(|request| request.is_control).count() as u64;
         let retries = retries(&all);
         for retry in retries.iter().filter(|retry| {
             roots_of.is_root(&all[retry.failed]) && roots_of.is_root(&all[retry.next])
@@ -88,6 +91,7 @@ impl RequestCosts {
             total_ns,
             roots,
             background,
+            control,
             unanswered,
             retries,
             observer_ns,
