@@ -3,6 +3,7 @@
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
+use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 pub(crate) use crate::findings::requests::least_time::LARGE;
 use crate::findings::requests::request::{TracedRequest, requests};
@@ -185,10 +186,7 @@ fn between(all: &[TracedRequest], retry: &Retry) -> (RequestCause, String) {
         false => failed,
     };
     match retry.still_waits {
-        true => (
-            RequestCause::GivenUp,
-            format!("{} > {}", failed.client, failed.server),
-        ),
+        true => (RequestCause::GivenUp, both_ends(failed)),
         false => (RequestCause::BackOff, client_name(known)),
     }
 }

@@ -172,6 +172,18 @@ impl TracedRequest {
         self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
     }
 
+    /// Whether its deadline was over before its answer: gRPC's `DEADLINE_EXCEEDED`. Client and server see that at the same moment, so
+    /// chance decides whether the server says it or the client resets the stream.
+    pub(crate) fn exceeds_deadline(&self) -> bool {
+        self.protocol == "gRPC" && self.status.starts_with("grpc-status 4")
+    }
+
+    /// Whether its client reset the stream of one of gRPC before anything answered it.
+    pub(crate) fn is_cancelled_call(&self) -> bool {
+        let is_reset = self.unknown.as_deref() == Some(RESET_BEFORE);
+        self.protocol == "gRPC" && is_reset && self.is_given_up()
+    }
+
     /// Whether a part of its answer came, and nothing more.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.unknown.as_deref() == Some(CUT_OFF)

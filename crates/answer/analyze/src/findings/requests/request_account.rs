@@ -4,6 +4,7 @@
 use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
+use crate::findings::requests::ends_in_words::{address, both_ends};
 use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE, RemainingWay};
 use crate::findings::requests::message_delays::{
     MessageDelays, RequestMessageNetwork, answer_delays,
@@ -90,6 +91,7 @@ impl RequestPart<'_> {
             | RequestCause::Queue
             | RequestCause::Distance => "network".to_owned(),
             RequestCause::ConnectLost | RequestCause::Loss => "losses".to_owned(),
+            RequestCause::GivenUp if self.request.is_unopened => address(self.request),
             RequestCause::GivenUp | RequestCause::Ended => server_name(self.request),
             RequestCause::Responder => self.place.trim_end_matches(',').to_owned(),
             _ => self.place.clone(),
@@ -139,6 +141,11 @@ impl RequestShares<'_> {
     fn of_pair(&mut self, cause: RequestCause, ns: i64) {
         let pair = format!("{} > {}", self.request.client, self.request.server);
         self.shares.push((cause, pair, ns));
+    }
+
+    /// Of a request without an answer: which programs have it counts.
+    fn of_programs(&mut self, cause: RequestCause, ns: i64) {
+        self.shares.push((cause, both_ends(self.request), ns));
     }
 
     /// What is done before the request leaves.
@@ -348,14 +355,16 @@ impl<'r> RequestAccounts<'r> {
             shares: Vec::new(),
         };
         shares.before(times);
-        if request.is_given_up() {
+        // Another one that it waited for may be why its deadline was over.
+        let is_late = request.exceeds_deadline() && !self.children.contains_key(&request.unit);
+        if request.is_given_up() || is_late {
             let before = times.lookup + times.connect + times.handshake + times.client;
             let cause = if request.is_ended_by_server() {
                 RequestCause::Ended
             } else {
                 RequestCause::GivenUp
             };
-            shares.of_pair(cause, times.total - before);
+            shares.of_programs(cause, times.total - before);
             return shares.shares;
         }
         let awaited = self.there(&mut shares, times);
@@ -502,7 +511,11 @@ impl<'r> RequestAccounts<'r> {
         shares.of_pair(RequestCause::Loss, limited.by_losses);
         shares.of_pair(RequestCause::SlowStart, limited.at_first);
         let in_sending = limited.ns().min(sending - late);
-        shares.of_pair(rest, sending - late - in_sending);
+        let rest_ns = sending - late - in_sending;
+        match rest {
+            RequestCause::GivenUp => shares.of_programs(rest, rest_ns),
+            _ => shares.of_pair(rest, rest_ns),
+        }
         shares.of_pair(way.over, over - (limited.ns() - in_sending));
         within
     }
