@@ -23,5 +23,6 @@ pub(super) mod request_account;
 pub(super) mod request_roots;
 pub(super) mod responders;
 pub(super) mod server_time;
+pub(super) mod transaction_waits;
 pub(super) mod way_rates;
 pub(super) mod worst;

@@ -1,7 +1,7 @@
 //! Failures name the programs of both ends and the port, and what failed because of another failure is its consequence.
 
 use super::request_account::nothing;
-use super::requests::{Planted, found, table};
+use super::requests::{Planted, found, table, ten};
 use super::*;
 use stackline_events::unit_ids;
 
@@ -210,4 +210,22 @@ fn a_lookup_names_the_name_server_and_the_network_to_it() {
     );
     let slow = sentence(&[("there", 1), ("work", 179), ("back", 1)]);
     assert!(slow.ends_with("182 ms each"), "{slow}");
+}
+
+#[test]
+fn a_server_of_this_machine_that_was_not_traced_is_named_by_its_process() {
+    let call = Planted {
+        is_callers: Some(true),
+        ..Planted::of(0, &[("there", 1), ("work", 50), ("back", 1)])
+    };
+    let untraced = found(&ten(&call));
+    assert_eq!(untraced[0].kind, "server_takes");
+    let attempts = format!("{:?}", untraced[0]);
+    assert!(attempts.contains("`stackline trace --pid 7`"), "{attempts}");
+    let traced = Planted {
+        work: vec![(2, 1_000_000)],
+        ..call
+    };
+    let all = format!("{:?}", found(&ten(&traced)));
+    assert!(!all.contains("--pid"), "{all}");
 }
