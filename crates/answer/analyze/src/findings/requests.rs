@@ -20,6 +20,7 @@ pub(super) mod network;
 pub(super) mod queueing;
 pub(super) mod request;
 pub(super) mod request_account;
+pub(super) mod request_part;
 pub(super) mod request_roots;
 pub(super) mod responders;
 pub(super) mod server_time;

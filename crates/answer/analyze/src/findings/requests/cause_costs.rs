@@ -1,6 +1,6 @@
 //! What causes of a request's time there are, and what one of them takes at one place.
 
-use crate::findings::requests::request_account::{RemainingLimit, RequestPart};
+use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use std::collections::BTreeMap;
 
 /// A share of a cost that counts as all of it.

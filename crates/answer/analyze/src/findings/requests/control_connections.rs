@@ -11,7 +11,7 @@ const TRANSFER_BYTES: i64 = 1 << 18;
 const ALIKE: f64 = 0.8;
 
 /// What is known of a request that goes by turns, or of what was said one way.
-pub(super) struct Turn<'r> {
+pub(super) struct AlternatingMessage<'r> {
     /// Its connection.
     pub(super) flow: u32,
     /// Whether it was answered, or is to be.
@@ -24,7 +24,7 @@ pub(super) struct Turn<'r> {
     pub(super) to_ns: u64,
 }
 
-impl<'r> Turn<'r> {
+impl<'r> AlternatingMessage<'r> {
     fn ends(&self) -> (&'r str, &'r str, &'r str) {
         (self.client.0, self.client.1, self.server)
     }
@@ -32,7 +32,7 @@ impl<'r> Turn<'r> {
 
 /// A connection without requests that moved many bytes.
 #[derive(Clone, Copy)]
-struct Transfer {
+struct ControlledTransfer {
     flow: u32,
     from_ns: u64,
     to_ns: u64,
@@ -40,7 +40,7 @@ struct Transfer {
 
 /// Which of the turns control transfers, each with a number of its own.
 pub(super) fn find_control_requests<'r>(
-    turns: &[(usize, Turn<'r>)],
+    turns: &[(usize, AlternatingMessage<'r>)],
     log: &EventRows<'_>,
 ) -> Vec<usize> {
     let transfers = transfers(log);
@@ -48,7 +48,7 @@ pub(super) fn find_control_requests<'r>(
     for (_, turn) in turns.iter().filter(|(_, turn)| !turn.is_call) {
         flows.entry(turn.flow).or_insert_with(|| turn.ends());
     }
-    let controls = |turn: &Turn<'_>| {
+    let controls = |turn: &AlternatingMessage<'_>| {
         transfers.iter().any(|transfer| {
             transfer.flow != turn.flow
                 && flows.get(&transfer.flow) == Some(&turn.ends())
@@ -62,12 +62,12 @@ pub(super) fn find_control_requests<'r>(
         .collect()
 }
 
-fn transfers(log: &EventRows<'_>) -> Vec<Transfer> {
+fn transfers(log: &EventRows<'_>) -> Vec<ControlledTransfer> {
     let transfer = |row: &u32| {
         let bytes = ["bytes_there", "bytes_back"].map(|field| log.number(*row, field).unwrap_or(0));
         let duration_ns = log.number(*row, "duration_ns")?.max(0).unsigned_abs();
         let from_ns = log.at(*row);
-        let transfer = Transfer {
+        let transfer = ControlledTransfer {
             flow: unit_ids::stream_parts(log.number(*row, "stream")?).0,
             from_ns,
             to_ns: from_ns.saturating_add(duration_ns),
@@ -79,7 +79,7 @@ fn transfers(log: &EventRows<'_>) -> Vec<Transfer> {
     rows.filter_map(transfer).collect()
 }
 
-fn lasts_as_long(turn: &Turn<'_>, transfer: &Transfer) -> bool {
+fn lasts_as_long(turn: &AlternatingMessage<'_>, transfer: &ControlledTransfer) -> bool {
     let (from_ns, to_ns) = (
         turn.from_ns.max(transfer.from_ns),
         turn.to_ns.min(transfer.to_ns),
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_lasts_as_long_as_a_transfer_controls_it() {
         let lasts = |from_ns, to_ns| {
-            let turn = Turn {
+            let turn = AlternatingMessage {
                 flow: 0,
                 is_call: true,
                 client: ("src", "iperf3"),
@@ -106,7 +106,7 @@ mod tests {
                 from_ns,
                 to_ns,
             };
-            let transfer = Transfer {
+            let transfer = ControlledTransfer {
                 flow: 1,
                 from_ns: 100,
                 to_ns: 1_100,

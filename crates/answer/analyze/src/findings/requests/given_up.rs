@@ -17,7 +17,7 @@ pub(super) const fn is_habit(some: u64, all: u64) -> bool {
 }
 
 /// The requests that a client gave up at their worst place, and how many of them it made again.
-pub(super) struct GivenUp<'c> {
+pub(super) struct GivenUpRequests<'c> {
     pub(super) worst: Worst<'c>,
     /// They.
     pub(super) failed: Vec<&'c TracedRequest>,
@@ -26,7 +26,7 @@ pub(super) struct GivenUp<'c> {
     again: u64,
 }
 
-impl<'c> GivenUp<'c> {
+impl<'c> GivenUpRequests<'c> {
     pub(super) fn of(log: &'c FindingEventLog<'_>) -> Option<Self> {
         let worst = find_worst_place(log, RequestCause::GivenUp, WAY_LEAST)?;
         let requests = &worst.costs.requests;
@@ -102,6 +102,6 @@ fn two_digits(ns: f64) -> f64 {
 
 /// The programs between which calls exceed their deadlines, where that is the finding of requests without an answer.
 pub(super) fn deadline_ends(log: &FindingEventLog<'_>) -> Option<String> {
-    let given_up = GivenUp::of(log).filter(GivenUp::exceeds_deadlines)?;
+    let given_up = GivenUpRequests::of(log).filter(GivenUpRequests::exceeds_deadlines)?;
     Some(given_up.worst.place.to_owned())
 }

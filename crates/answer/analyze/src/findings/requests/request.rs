@@ -1,6 +1,6 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
-use crate::findings::requests::control_connections::{Turn, find_control_requests};
+use crate::findings::requests::control_connections::{AlternatingMessage, find_control_requests};
 use crate::findings::requests::failed_status::is_failure_status;
 use crate::findings::requests::responders::{RequestResponder, find_responders};
 use crate::findings::rows::EventRows;
@@ -333,12 +333,12 @@ fn mark_control_requests(all: &mut [TracedRequest], log: &EventRows<'_>) {
     if log.rows("TCP_CONNECTION").is_empty() {
         return;
     }
-    let turns: Vec<(usize, Turn<'_>)> = all
+    let turns: Vec<(usize, AlternatingMessage<'_>)> = all
         .iter()
         .enumerate()
         .filter(|(_, request)| !request.exact)
         .map(|(at, request)| {
-            let turn = Turn {
+            let turn = AlternatingMessage {
                 flow: unit_ids::parts(request.unit).0,
                 is_call: request.is_call,
                 client: (&request.client, &request.programs.0),

@@ -38,7 +38,7 @@ impl TransactionWait {
 }
 
 /// A transaction that was open from when to when, and the request that ended it.
-struct Transaction {
+struct EndedTransaction {
     flow: u32,
     from_ns: u64,
     to_ns: u64,
@@ -72,7 +72,8 @@ pub(super) fn find_transaction_wait(
         waits += 1;
         let others = transactions.iter().filter(|other| other.flow != flow(one));
         let within = others.filter(|other| other.to_ns > from_ns && other.to_ns <= to_ns);
-        let held: Vec<&Transaction> = within.filter(|other| other.from_ns <= from_ns).collect();
+        let held: Vec<&EndedTransaction> =
+            within.filter(|other| other.from_ns <= from_ns).collect();
         chance += (held.len() as f64 * RIGHT_AFTER_NS as f64 / (to_ns - from_ns) as f64).min(1.0);
         let last = held.into_iter().max_by_key(|other| other.to_ns);
         if let Some(last) =
@@ -100,7 +101,7 @@ fn without_core_ns(statement: &TracedRequest) -> u64 {
 }
 
 /// The transactions at a server: from the first statement of their connection behind the end of the one before to their end.
-fn transactions(all: &[TracedRequest], server: &TracedRequest) -> Vec<Transaction> {
+fn transactions(all: &[TracedRequest], server: &TracedRequest) -> Vec<EndedTransaction> {
     let is_there = |one: &TracedRequest| {
         one.is_call
             && one.protocol == server.protocol
@@ -122,7 +123,7 @@ fn transactions(all: &[TracedRequest], server: &TracedRequest) -> Vec<Transactio
             };
             match (ends_transaction(&one.name), begun_ns) {
                 (true, Some(begun)) => {
-                    found.push(Transaction {
+                    found.push(EndedTransaction {
                         flow,
                         from_ns: begun,
                         to_ns: from_ns,

@@ -10,7 +10,7 @@ use crate::findings::requests::costs::{
 };
 use crate::findings::requests::network::RequestMessages;
 use crate::findings::requests::request::TracedRequest;
-use crate::findings::requests::request_account::RemainingLimit;
+use crate::findings::requests::request_part::RemainingLimit;
 use crate::statistics::to_f64;
 
 /// A server's time below this, a request, is not worth a finding, ns.

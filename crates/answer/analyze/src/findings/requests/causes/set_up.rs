@@ -9,7 +9,7 @@ use crate::findings::requests::causes::failures;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::ends_in_words::{client_in_words, server_with_port};
 use crate::findings::requests::failure_groups::FailedGroup;
-use crate::findings::requests::given_up::{GivenUp, HABIT, is_habit};
+use crate::findings::requests::given_up::{GivenUpRequests, HABIT, is_habit};
 use crate::findings::requests::request::{REFUSED, TracedRequest, server_name};
 use crate::findings::requests::worst::{WAY_LEAST, Worst, find_worst_place, report_request_cause};
 use crate::statistics::to_f64;
@@ -25,8 +25,8 @@ pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
 
 /// Those that the client gave up, by the time that it waited for them.
 fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let given_up = GivenUp::of(log)?;
-    let GivenUp { worst, all, .. } = &given_up;
+    let given_up = GivenUpRequests::of(log)?;
+    let GivenUpRequests { worst, all, .. } = &given_up;
     let (none, again) = (worst.cost.requests, given_up.again_in_words());
     let first = given_up.failed.first()?;
     let (client, server) = (client_in_words(first), server_with_port(first));
