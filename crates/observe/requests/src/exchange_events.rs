@@ -89,6 +89,8 @@ pub struct ExchangeContext<'k> {
     pub work: Option<ServerThreadWork>,
     /// What the thread that read the request did while that lay unread.
     pub wait: Option<ServerThreadWork>,
+    /// What the client's thread that read the answer did while that lay unread.
+    pub answer_wait: Option<ServerThreadWork>,
     /// Whether names and statuses are kept whole, with all that is in them.
     pub contents: bool,
     /// Whether segments are events too: then they say when a request whose bytes are reported passed the doors.
@@ -443,7 +445,7 @@ impl ExchangeEventWriter<'_> {
         .emit_on(host, at_ns, emit);
     }
 
-    /// What the server's thread did meanwhile, and what it waited for.
+    /// What the threads at both ends did meanwhile, and what they waited for.
     fn work(
         &self,
         known: &ExchangeContext<'_>,
@@ -451,9 +453,13 @@ impl ExchangeEventWriter<'_> {
         at_ns: u64,
         emit: &mut RequestEventSink<'_>,
     ) {
-        for (name, work) in [("REQUEST_WORK", &known.work), ("REQUEST_WAIT", &known.wait)] {
+        for (name, work) in [
+            ("REQUEST_WORK", &known.work),
+            ("REQUEST_WAIT", &known.wait),
+            ("RESPONSE_WAIT", &known.answer_wait),
+        ] {
             let Some(work) = work else { continue };
-            // The data of both are alike.
+            // The data of all are alike.
             let data = RequestWork {
                 unit: self.unit.into(),
                 thread: work.thread.into(),

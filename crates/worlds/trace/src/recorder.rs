@@ -28,6 +28,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const REMEMBERED_NS: u64 = 30_000_000_000;
 /// A request that lies unread for less is read at once.
 const UNREAD_NS: u64 = 200_000;
+/// The same of an answer.
+const ANSWER_UNREAD_NS: u64 = 500_000;
 /// Waits for locks that are shorter are not looked at for what else went on.
 const COLLECTED_NS: u64 = 500_000;
 /// Connections whose programs are remembered.
@@ -368,6 +370,7 @@ impl RequestRecorder {
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
+        let answer_wait = self.answer_wait(exchange);
         let hosts = self.collector.hosts();
         let names = (
             self.who
@@ -385,6 +388,7 @@ impl RequestRecorder {
             processes,
             work,
             wait,
+            answer_wait,
             segments: false,
             contents: self.contents,
             elsewhere: None,
@@ -479,6 +483,16 @@ impl RequestRecorder {
             .read
             .filter(|read| *read >= from + UNREAD_NS)?;
         self.did(exchange.request.threads.1, from, to)
+    }
+
+    /// What the client's thread that read an answer did while that lay unread, where this is worth a word.
+    fn answer_wait(&mut self, exchange: &Exchange) -> Option<ServerThreadWork> {
+        let answer = exchange.response.as_ref()?;
+        let (_, from) = answer.arrived?;
+        let to = answer
+            .read
+            .filter(|read| *read >= from + ANSWER_UNREAD_NS)?;
+        self.did(answer.threads.1, from, to)
     }
 
     /// What a thread did from one moment to another.

@@ -8,6 +8,7 @@ mod outages;
 mod reordering;
 mod request_account;
 mod request_classes;
+mod request_failures;
 mod request_network;
 mod request_views;
 mod requests;

@@ -145,21 +145,26 @@ struct Standing {
 /// Who waits for a lock with a time limit tries again within this after it, ns.
 const AGAIN_NS: u64 = 100_000;
 
-/// Whether a thread waits for a lock again right behind a wait that ended with its time: as for Python's interpreter lock, which is
-/// asked for each 5 ms until it is given.
+/// Whether a thread waits for the same lock again right behind a wait that ended with its time: as for Python's interpreter lock, which
+/// is asked for each 5 ms until it is given. Calls for other locks, as of what lets others go on, say nothing of this one.
 fn tries_again(changes: &VecDeque<Change>, returned: usize) -> bool {
-    let at_ns = changes[returned].at_ns;
-    let mut next = changes
-        .range(returned + 1..)
-        .take_while(|change| change.at_ns.saturating_sub(at_ns) <= AGAIN_NS);
-    let next_call = next.find_map(|change| match change.step {
-        Step::Calls(call) => Some(call),
+    let called = |change: &Change| match change.step {
+        Step::Calls(Call::Futex | Call::FutexWait | Call::FutexWaitv, word) => Some(word),
         _ => None,
-    });
-    matches!(
-        next_call,
-        Some(Call::Futex | Call::FutexWait | Call::FutexWaitv)
-    )
+    };
+    let Some(word) = changes.range(..returned).rev().find_map(called) else {
+        return false;
+    };
+    let at_ns = changes[returned].at_ns;
+    changes
+        .range(returned + 1..)
+        .take_while(|change| change.at_ns.saturating_sub(at_ns) <= AGAIN_NS)
+        .any(|change| called(change) == Some(word))
+}
+
+/// Which lock a call is for. A condition of glibc is two words of four bytes side by side, used in turns.
+const fn lock_word(address: u64) -> u32 {
+    (address >> 3) as u32
 }
 
 /// What of an event changes how a thread stands.
@@ -175,7 +180,8 @@ enum Step {
         by: u32,
     },
     Ready,
-    Calls(Call),
+    /// A call, and the word of its lock where it is for one.
+    Calls(Call, u32),
     /// From a call, since its time was over and for nothing else, or not.
     Returns {
         in_time: bool,
@@ -191,7 +197,9 @@ impl Step {
             }),
             ThreadChange::Leaves { state } => Some(Self::Leaves(*state)),
             ThreadChange::Ready => Some(Self::Ready),
-            ThreadChange::Calls { call, .. } => Some(Self::Calls(*call)),
+            ThreadChange::Calls { call, argument } => {
+                Some(Self::Calls(*call, lock_word(*argument)))
+            }
             ThreadChange::Returns { call, result } => Some(Self::Returns {
                 in_time: ended_with_its_time(*call, *result),
             }),
@@ -238,7 +246,7 @@ impl Standing {
                 place: left_for(left, call),
                 call,
             },
-            Step::Calls(call) => Self {
+            Step::Calls(call, _) => Self {
                 place: Place::Running,
                 call: Some(call),
             },
@@ -400,7 +408,7 @@ impl ThreadTimes {
                 let end = changes.iter().enumerate().skip(at + 1).find(|(_, change)| {
                     matches!(
                         change.step,
-                        Step::Returns { .. } | Step::Calls(_) | Step::Unseen
+                        Step::Returns { .. } | Step::Calls(..) | Step::Unseen
                     )
                 });
                 let is_lock = place == Place::Blocked(Cause::Lock);
@@ -427,7 +435,7 @@ impl ThreadTimes {
                         Place::Behind
                     }
                     // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
-                    Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => {
+                    Some(Step::Leaves(_) | Step::Calls(..) | Step::Returns { .. }) if is_woken => {
                         Place::Running
                     }
                     _ => place,

@@ -420,6 +420,12 @@ catalogue! {
     }
         "what the thread that read a request did while it was unread";
 
+    ResponseWait = "RESPONSE_WAIT", Tool: {
+        unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
+        observer_ns, other_ns,
+    }
+        "what the client's thread that read the answer did while that lay unread";
+
     RequestProcess = "REQUEST_PROCESS", Tool: { unit, client_pid, server_pid, is_callers }
         "the processes at both ends; 1 if the client is the last program of the trace or was started by it, 0 if it is another one, empty if unknown";
 

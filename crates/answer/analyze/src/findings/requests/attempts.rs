@@ -75,6 +75,7 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
             .collect();
         failed.sort_by_key(|at| all[*at].end_ns);
         let usual = usual_gaps(all, &attempts);
+        let (mut later, mut paced) = (Vec::new(), BTreeMap::new());
         for failed in failed {
             let end_ns = all[failed].end_ns;
             let first = attempts.partition_point(|at| all[*at].begin_ns() < end_ns);
@@ -91,9 +92,9 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
             if gap_ns <= LATEST_NS {
                 is_taken[place] = true;
                 let name = all[failed].name.as_str();
-                let is_paced = usual
-                    .get(name)
-                    .is_some_and(|usual_ns| gap_ns <= usual_ns.saturating_mul(2));
+                let is_paced = usual.get(name).is_some_and(|usual_ns| {
+                    gap_ns <= usual_ns.saturating_mul(2).max(usual_ns + SOON_NS)
+                });
                 let enough = if sequential.contains(client) {
                     1
                 } else {
@@ -101,11 +102,12 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
                 };
                 let between = attempts[first..place].iter();
                 let goes_on = between.filter(|at| failure(&all[**at]).is_none()).count() >= enough;
+                *paced.entry(name).or_default() += usize::from(is_paced);
                 if is_paced || goes_on || has_others(all, &attempts, failed) {
                     continue;
                 }
                 let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
-                found.push(Retry {
+                later.push(Retry {
                     failed,
                     next: attempts[place],
                     gap_ns,
@@ -113,8 +115,26 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
                 });
             }
         }
+        found.extend(of_habit(all, later, &paced));
     }
     found
+}
+
+/// Of calls that come later than usual after a failure those of a name of which most do: a client that now and then has no core, and else
+/// goes on at once, makes no attempt again.
+fn of_habit<'r>(
+    all: &'r [TracedRequest],
+    later: Vec<Retry>,
+    paced: &BTreeMap<&'r str, usize>,
+) -> impl Iterator<Item = Retry> {
+    let name = |retry: &Retry| all[retry.failed].name.as_str();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for retry in &later {
+        *counts.entry(name(retry)).or_default() += 1;
+    }
+    later
+        .into_iter()
+        .filter(move |retry| counts.get(name(retry)) >= paced.get(name(retry)))
 }
 
 /// Clients that never had two requests under way at once: what such a client asks next is what its program does next.
@@ -137,6 +157,10 @@ fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<&str> {
 /// A client that asks for so many other things before, and has its answers, does not wait for another attempt; one that asks for one
 /// thing after the other from the first on.
 const GOES_ON: usize = 3;
+
+/// A client that would go on at once after an answer too does so after a failure somewhat later, ns: it is another call, and what it
+/// does with the error before is no back-off.
+const SOON_NS: u64 = 5_000_000;
 
 /// Gaps after successes that say what is usual, at least.
 const USUAL: usize = 5;
@@ -179,15 +203,17 @@ mod tests {
     use super::*;
     use crate::findings::requests::request::RequestTimes;
 
+    const MS: u64 = 1_000_000;
+
     fn request(name: &str, status: &str, begin_ms: i64, end_ms: i64) -> TracedRequest {
         TracedRequest {
             is_call: true,
             protocol: "HTTP/1.1".into(),
             name: name.into(),
             status: status.into(),
-            end_ns: end_ms as u64,
+            end_ns: end_ms as u64 * MS,
             times: Some(RequestTimes {
-                total: end_ms - begin_ms,
+                total: (end_ms - begin_ms) * MS as i64,
                 ..RequestTimes::default()
             }),
             ..TracedRequest::default()
@@ -205,7 +231,7 @@ mod tests {
         ];
         let pairs: Vec<_> = retries(&all)
             .into_iter()
-            .map(|retry| (retry.failed, retry.next, retry.gap_ns))
+            .map(|retry| (retry.failed, retry.next, retry.gap_ns / MS))
             .collect();
         assert_eq!(pairs, [(0, 2, 5), (2, 3, 20)]);
     }
@@ -253,13 +279,42 @@ mod tests {
         let mut waits = paced;
         waits[8] = request("/a", "200", 1_100, 1_110);
         waits.truncate(9);
-        assert_eq!(retries(&waits)[0].gap_ns, 390);
+        assert_eq!(retries(&waits)[0].gap_ns, 390 * MS);
         let at_once = [
             request("/a", "503", 0, 10),
             request("/a", "200", 5, 15),
             request("/a", "200", 16, 30),
         ];
         assert_eq!(retries(&at_once), []);
+    }
+
+    #[test]
+    fn the_next_call_of_a_loop_is_no_repetition() {
+        // Each third call is over its deadline of 150 ms, and the client goes on with the next of its calls.
+        let calls = |after_failure_ms: i64| -> Vec<TracedRequest> {
+            let mut now_ms = 0;
+            let call = |at: i64| {
+                let (status, takes_ms) = match at % 3 {
+                    2 => ("grpc-status 4", 150),
+                    _ => ("grpc-status 0", 1),
+                };
+                let call = TracedRequest {
+                    protocol: "gRPC".into(),
+                    ..request("/shop.Stock/Get", status, now_ms, now_ms + takes_ms)
+                };
+                now_ms += takes_ms + if at % 3 == 2 { after_failure_ms } else { 1 };
+                call
+            };
+            (0..30).map(call).collect()
+        };
+        assert_eq!(retries(&calls(3)), []);
+        // Now and then it has no core.
+        let mut some = calls(3);
+        for at in [2, 14] {
+            some[at].end_ns -= 20 * MS;
+        }
+        assert_eq!(retries(&some), []);
+        assert_eq!(retries(&calls(100)).len(), 9, "it waits after each failure");
     }
 
     #[test]
@@ -317,7 +372,7 @@ mod tests {
             [Retry {
                 failed: 0,
                 next: 1,
-                gap_ns: 1000,
+                gap_ns: 1000 * MS,
                 still_waits: true
             }]
         );

@@ -1,6 +1,6 @@
 //! What causes of a request's time there are, and what one of them takes at one place.
 
-use crate::findings::requests::request_account::{RemainingLimit, RequestPart};
+use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use std::collections::BTreeMap;
 
 /// A share of a cost that counts as all of it.
@@ -128,6 +128,24 @@ impl RequestCauseCost {
     pub(super) fn add_gap(&mut self, ns: i64, row: u32) {
         self.removable_ns += ns;
         self.count(ns, row);
+    }
+
+    /// All of another cost more: that of the same requests by another cause.
+    pub(super) fn merge(&mut self, more: Self) {
+        self.ns += more.ns;
+        self.requests = self.requests.max(more.requests);
+        self.nested = self.nested.max(more.nested);
+        self.removable_ns += more.removable_ns;
+        for (limit, ns) in more.limits {
+            *self.limits.entry(limit).or_default() += ns;
+        }
+        for (size, (count, ns)) in more.by_size {
+            let known = self.by_size.entry(size).or_default();
+            *known = (known.0 + count, known.1 + ns);
+        }
+        self.rows.extend(more.rows);
+        self.rows.sort_unstable_by(|a, b| b.cmp(a));
+        self.rows.dedup_by_key(|(_, row)| *row);
     }
 
     fn count(&mut self, ns: i64, row: u32) {

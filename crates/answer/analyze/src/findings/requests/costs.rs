@@ -3,6 +3,7 @@
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
+use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 pub(crate) use crate::findings::requests::least_time::LARGE;
 use crate::findings::requests::request::{TracedRequest, requests};
@@ -30,6 +31,8 @@ pub(crate) struct RequestCosts {
     pub(crate) roots: u64,
     /// Requests of programs beside the one that the trace is about: none of the figures is of these.
     pub(crate) background: u64,
+    /// Requests that control a transfer and last as long as that: none of the figures is of these.
+    pub(crate) control: u64,
     /// The rows of those that nothing answered.
     pub(crate) unanswered: Vec<u32>,
     /// Attempts that failed and were made again.
@@ -66,7 +69,9 @@ impl RequestCosts {
                 }
             });
         }
+        join_readers(&mut costs);
         let background = roots_of.count_background(&all);
+        let control = all.iter().filter(|request| request.is_control).count() as u64;
         let retries = retries(&all);
         for retry in retries.iter().filter(|retry| {
             roots_of.is_root(&all[retry.failed]) && roots_of.is_root(&all[retry.next])
@@ -87,6 +92,7 @@ impl RequestCosts {
             total_ns,
             roots,
             background,
+            control,
             unanswered,
             retries,
             observer_ns,
@@ -112,6 +118,32 @@ impl RequestCosts {
             .filter(|((of, _), _)| *of == cause)
             .map(|(_, cost)| cost.ns)
             .sum()
+    }
+}
+
+/// A reader that has no room and one that lets bytes lie are one, and what is said of it is what takes most.
+fn join_readers(costs: &mut BTreeMap<(RequestCause, String), RequestCauseCost>) {
+    let late = costs
+        .iter()
+        .filter(|((of, _), _)| *of == RequestCause::SlowReader);
+    let readers: Vec<(String, i64)> = late
+        .map(|((_, place), cost)| (place.clone(), cost.ns))
+        .collect();
+    for (place, late_ns) in readers {
+        let keys = [RequestCause::SlowReader, RequestCause::Window].map(|of| (of, place.clone()));
+        let Some(window) = costs.get(&keys[1]) else {
+            continue;
+        };
+        let [more, less] = match late_ns >= window.ns {
+            true => keys,
+            false => {
+                let [late, window] = keys;
+                [window, late]
+            }
+        };
+        if let Some(cost) = costs.remove(&less) {
+            costs.entry(more).or_default().merge(cost);
+        }
     }
 }
 
@@ -154,10 +186,7 @@ fn between(all: &[TracedRequest], retry: &Retry) -> (RequestCause, String) {
         false => failed,
     };
     match retry.still_waits {
-        true => (
-            RequestCause::GivenUp,
-            format!("{} > {}", failed.client, failed.server),
-        ),
+        true => (RequestCause::GivenUp, both_ends(failed)),
         false => (RequestCause::BackOff, client_name(known)),
     }
 }

@@ -1,5 +1,6 @@
 //! Names of requests without what each has of its own: numbers, UUIDs and digests in a path are `:id`, in a key of a cache `*`.
 
+use crate::findings::requests::ends_in_words::address;
 use crate::findings::requests::request::TracedRequest;
 
 /// Protocols whose requests are a command and a key.
@@ -20,8 +21,11 @@ pub fn generalise_request_name(protocol: &str, name: &str) -> String {
     }
 }
 
-/// The same of a request.
+/// The same of a request; of a connection that was not set up, where to.
 pub(crate) fn generalise_request(request: &TracedRequest) -> String {
+    if request.is_unopened && request.name.is_empty() && request.port.is_some() {
+        return format!("connect {}", address(request));
+    }
     generalise_request_name(&request.protocol, &request.name)
 }
 

@@ -127,7 +127,7 @@ fn named_requests<'r>(
 /// Whether it is a request that somebody waits for the answer of.
 fn is_counted(request: &TracedRequest) -> bool {
     let is_tried = request.is_call || request.is_unopened || request.has_failed();
-    is_tried && !is_wait(request) && request.protocol != "DNS"
+    is_tried && !is_wait(request) && !request.is_control && request.protocol != "DNS"
 }
 
 fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedRequests {

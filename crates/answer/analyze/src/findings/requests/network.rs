@@ -5,10 +5,12 @@ use crate::findings::event_log::{FindingEventLog, FlowByteRange};
 use crate::findings::finding::{Evidence, counted, percent};
 use crate::findings::measured::path::on_the_link;
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
+use crate::findings::requests::request::{TracedRequest, client_name, server_name};
 use crate::findings::requests::way_rates::FULL;
 use crate::statistics::to_f64;
+use stackline_core::trace_index::RunFlow;
 use stackline_core::units;
-use stackline_events::unit_ids::{EventStreamDirection, stream, stream_parts};
+use stackline_events::unit_ids::{self, EventStreamDirection, stream, stream_parts};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Packets of which is looked at what was queued before them.
@@ -452,7 +454,7 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     all
 }
 
-/// Who sends on a stream to whom, as the network knows it.
+/// Who sends on a stream to whom: programs, as far as requests on it show them, and addresses, as the network knows them.
 fn name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
     let (flow, way) = stream_parts(of);
     let there = stream(flow, EventStreamDirection::There);
@@ -461,8 +463,36 @@ fn name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
         .iter()
         .find(|row| log.number(**row, "stream") == Some(there))?;
     let (initiator, responder) = (log.text(row, "initiator")?, log.text(row, "responder")?);
-    Some(match way {
+    let in_order = |initiator: &str, responder: &str| match way {
         EventStreamDirection::There => format!("{initiator} > {responder}"),
         EventStreamDirection::Back => format!("{responder} > {initiator}"),
+    };
+    let addresses = in_order(initiator, responder);
+    Some(match programs(log, flow) {
+        Some((initiator, responder)) => {
+            format!("{} ({addresses})", in_order(&initiator, &responder))
+        }
+        None => addresses,
+    })
+}
+
+/// The programs that opened a flow and were connected to, where that is known. One that only reads has the name that it has on other
+/// connections to its port.
+fn programs(log: &FindingEventLog<'_>, flow: u32) -> Option<(String, String)> {
+    let requests = &log.costs()?.requests;
+    let of_flow = |request: &&TracedRequest| unit_ids::parts(request.unit).0 == flow;
+    let request = requests.iter().find(of_flow)?;
+    let is_alike = |other: &&TracedRequest| {
+        let is_there = other.server == request.server && other.port == request.port;
+        is_there && !other.programs.1.is_empty()
+    };
+    let named = requests.iter().find(is_alike).unwrap_or(request);
+    let ends = (client_name(request), server_name(named));
+    let flows = &log.input.index.flows;
+    let is_reversed = |known: &&RunFlow| known.id == flow && known.hosts.0 != request.client;
+    let has_names = !request.programs.0.is_empty() || !named.programs.1.is_empty();
+    has_names.then(|| match flows.iter().any(|known| is_reversed(&known)) {
+        true => (ends.1, ends.0),
+        false => ends,
     })
 }

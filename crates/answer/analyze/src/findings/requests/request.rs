@@ -1,8 +1,10 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
+use crate::findings::requests::control_connections::{AlternatingMessage, find_control_requests};
 use crate::findings::requests::failed_status::is_failure_status;
 use crate::findings::requests::responders::{RequestResponder, find_responders};
 use crate::findings::rows::EventRows;
+use stackline_events::unit_ids;
 use std::collections::BTreeMap;
 
 /// Why there is no answer: what `unknown` of REQUEST says.
@@ -46,6 +48,8 @@ pub(crate) struct TracedRequest {
     pub(crate) client: String,
     pub(crate) server: String,
     pub(crate) programs: (String, String),
+    /// Of the server, where it is known.
+    pub(crate) port: Option<u16>,
     pub(crate) bytes: (i64, i64),
     /// Whole parts of an answer that is a stream: events, messages of gRPC.
     pub(crate) parts: i64,
@@ -61,10 +65,14 @@ pub(crate) struct TracedRequest {
     pub(crate) work: Option<RequestServerWork>,
     /// What the thread that read it did while it lay unread.
     pub(crate) wait: Option<RequestServerWork>,
+    /// What the client's thread that read the answer did while that lay unread.
+    pub(crate) answer_wait: Option<RequestServerWork>,
     /// The process that answers.
     pub(crate) server_pid: Option<i64>,
     /// Whether who asks is the trace's last program, for which the others are there; `None` where that is not known.
     pub(crate) is_callers: Option<bool>,
+    /// It lasts as long as a transfer between the same two programs, which it controls: nobody waits for its answer.
+    pub(crate) is_control: bool,
 }
 
 /// Where its time went.
@@ -162,6 +170,18 @@ impl TracedRequest {
     /// Whether its client gave it up before anything answered it.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.unknown.is_some() && self.times.is_some() && self.bytes.1 == 0
+    }
+
+    /// Whether its deadline was over before its answer: gRPC's `DEADLINE_EXCEEDED`. Client and server see that at the same moment, so
+    /// chance decides whether the server says it or the client resets the stream.
+    pub(crate) fn exceeds_deadline(&self) -> bool {
+        self.protocol == "gRPC" && self.status.starts_with("grpc-status 4")
+    }
+
+    /// Whether its client reset the stream of one of gRPC before anything answered it.
+    pub(crate) fn is_cancelled_call(&self) -> bool {
+        let is_reset = self.unknown.as_deref() == Some(RESET_BEFORE);
+        self.protocol == "gRPC" && is_reset && self.is_given_up()
     }
 
     /// Whether a part of its answer came, and nothing more.
@@ -296,12 +316,54 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     each("REQUEST_WAIT", &|request, row| {
         request.wait = Some(work(log, row))
     });
+    each("RESPONSE_WAIT", &|request, row| {
+        request.answer_wait = Some(work(log, row))
+    });
     each("REQUEST_PROCESS", &|request, row| {
         request.server_pid = log.number(row, "server_pid");
         request.is_callers = log.number(row, "is_callers").map(|of| of == 1);
     });
+    find_ports(&mut all, log);
     find_responders(&mut all);
+    mark_control_requests(&mut all, log);
     all
+}
+
+fn mark_control_requests(all: &mut [TracedRequest], log: &EventRows<'_>) {
+    if log.rows("TCP_CONNECTION").is_empty() {
+        return;
+    }
+    let turns: Vec<(usize, AlternatingMessage<'_>)> = all
+        .iter()
+        .enumerate()
+        .filter(|(_, request)| !request.exact)
+        .map(|(at, request)| {
+            let turn = AlternatingMessage {
+                flow: unit_ids::parts(request.unit).0,
+                is_call: request.is_call,
+                client: (&request.client, &request.programs.0),
+                server: &request.server,
+                from_ns: request.begin_ns(),
+                to_ns: request.end_ns,
+            };
+            (at, turn)
+        })
+        .collect();
+    for at in find_control_requests(&turns, log) {
+        all[at].is_control = true;
+    }
+}
+
+/// The ports of servers, as the run's index has them.
+fn find_ports(all: &mut [TracedRequest], log: &EventRows<'_>) {
+    let port = |service: &str| service.rsplit_once(':')?.1.parse::<u16>().ok();
+    let flows = log.input.index.flows.iter();
+    let ports: BTreeMap<u32, u16> = flows
+        .filter_map(|flow| Some((flow.id, port(&flow.service)?)))
+        .collect();
+    for request in all {
+        request.port = ports.get(&unit_ids::parts(request.unit).0).copied();
+    }
 }
 
 fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {

@@ -4,19 +4,23 @@
 use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
+use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE, RemainingWay};
 use crate::findings::requests::message_delays::{
     MessageDelays, RequestMessageNetwork, answer_delays,
 };
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
+use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use crate::findings::requests::server_time::{AwaitedRequest, ServerTime};
 use crate::findings::requests::way_rates::{WayRate, measure_way_rates};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
+mod slow_reader;
 mod window_limits;
 
+use slow_reader::{client_unread, no_room, paused_by_reader};
 use window_limits::LimitedByWindows;
 
 /// How deep requests that are made for others are followed.
@@ -36,64 +40,6 @@ const OF_THE_WAY: [RequestCause; 8] = [
     RequestCause::Queue,
     RequestCause::Distance,
 ];
-
-/// A part of a request's time.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestPart<'r> {
-    pub(crate) request: &'r TracedRequest,
-    pub(crate) cause: RequestCause,
-    /// A server, a client, or both: `a > b`.
-    pub(crate) place: String,
-    pub(crate) ns: i64,
-    /// How much shorter the request would be without its cause, under the limits that remain, ns.
-    pub(crate) removable_ns: i64,
-    /// What would limit then, where that is less than all of it.
-    pub(crate) limit: Option<RemainingLimit>,
-    /// How many requests it was made for, one behind the other.
-    pub(crate) depth: u32,
-}
-
-/// What limits a message when a cause of its time is taken out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum RemainingLimit {
-    /// The rate of the slowest link, as `a>b (20 Mbit/s)`.
-    Link(String),
-    /// Distance, and the first windows of connections.
-    Windows,
-    /// How much its way carries is not known.
-    Unknown,
-}
-
-impl RequestPart<'_> {
-    /// What of a distance is for round trips behind the first of its request.
-    pub(crate) fn further_trips(&self) -> Option<Self> {
-        let trips = self.request.times.map_or(1, |times| times.trips());
-        let is_several = self.cause == RequestCause::Distance && trips > 1;
-        let ns = self.ns / trips * (trips - 1);
-        is_several.then(|| Self {
-            cause: RequestCause::FurtherTrips,
-            ns,
-            removable_ns: ns,
-            ..self.clone()
-        })
-    }
-
-    /// Who takes it: a program and its host, the network, losses on it, or the set-up.
-    pub(crate) fn taker(&self) -> String {
-        match self.cause {
-            RequestCause::Lookup | RequestCause::Handshake => "set-up".to_owned(),
-            RequestCause::Connect
-            | RequestCause::SlowStart
-            | RequestCause::Rate
-            | RequestCause::Queue
-            | RequestCause::Distance => "network".to_owned(),
-            RequestCause::ConnectLost | RequestCause::Loss => "losses".to_owned(),
-            RequestCause::GivenUp | RequestCause::Ended => server_name(self.request),
-            RequestCause::Responder => self.place.trim_end_matches(',').to_owned(),
-            _ => self.place.clone(),
-        }
-    }
-}
 
 /// What is usual between a client and a server.
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +83,11 @@ impl RequestShares<'_> {
     fn of_pair(&mut self, cause: RequestCause, ns: i64) {
         let pair = format!("{} > {}", self.request.client, self.request.server);
         self.shares.push((cause, pair, ns));
+    }
+
+    /// Of a request without an answer: which programs have it counts.
+    fn of_programs(&mut self, cause: RequestCause, ns: i64) {
+        self.shares.push((cause, both_ends(self.request), ns));
     }
 
     /// What is done before the request leaves.
@@ -346,14 +297,16 @@ impl<'r> RequestAccounts<'r> {
             shares: Vec::new(),
         };
         shares.before(times);
-        if request.is_given_up() {
+        // Another one that it waited for may be why its deadline was over.
+        let is_late = request.exceeds_deadline() && !self.children.contains_key(&request.unit);
+        if request.is_given_up() || is_late {
             let before = times.lookup + times.connect + times.handshake + times.client;
             let cause = if request.is_ended_by_server() {
                 RequestCause::Ended
             } else {
                 RequestCause::GivenUp
             };
-            shares.of_pair(cause, times.total - before);
+            shares.of_programs(cause, times.total - before);
             return shares.shares;
         }
         let awaited = self.there(&mut shares, times);
@@ -362,7 +315,7 @@ impl<'r> RequestAccounts<'r> {
         }
         // Seen from the client alone, a round trip of the server's time is the way.
         let way = self.unseen_way(request, times);
-        let paused = answer_delays(request, times).paused;
+        let paused = answer_delays(request, times).paused - paused_by_reader(request, times);
         let children = match depth < DEEPEST {
             true => self.waited_for(request),
             false => Vec::new(),
@@ -451,13 +404,9 @@ impl<'r> RequestAccounts<'r> {
         let delays = answer_delays(request, times);
         let window = delays.window;
         shares.of_server(RequestCause::Held, delays.held);
-        // A client that reads late has no room for that reason.
-        let no_room = if times.client_unread > window / 2 {
-            RequestCause::SlowReader
-        } else {
-            RequestCause::Window
-        };
-        shares.of_client(no_room, window);
+        shares.of_client(no_room(request, times, window), window);
+        let for_reader = paused_by_reader(request, times);
+        shares.of_client(RequestCause::SlowReader, for_reader);
         shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.1 >= LARGE;
         let way = self.way(request, true, is_large, delays.rest);
@@ -478,13 +427,16 @@ impl<'r> RequestAccounts<'r> {
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
         let is_within = is_large && request.client == request.server;
         let late = if is_within {
-            (net.late_back_ns - times.client_unread - window).clamp(0, sending)
+            (net.late_back_ns - times.client_unread - window - for_reader).clamp(0, sending)
         } else {
             0
         };
         let within = waits_in_answer.clamp(0, sending - late);
         let sending = sending - within;
-        shares.of_client(RequestCause::SlowReader, late + times.client_unread);
+        shares.of_client(RequestCause::SlowReader, late);
+        for (cause, ns) in client_unread(request, times) {
+            shares.of_client(cause, ns);
+        }
         // What the server has handed over goes as fast as acknowledgements come back.
         let rest = match (request.is_cut_off(), is_large) {
             (true, _) => RequestCause::GivenUp,
@@ -501,7 +453,11 @@ impl<'r> RequestAccounts<'r> {
         shares.of_pair(RequestCause::Loss, limited.by_losses);
         shares.of_pair(RequestCause::SlowStart, limited.at_first);
         let in_sending = limited.ns().min(sending - late);
-        shares.of_pair(rest, sending - late - in_sending);
+        let rest_ns = sending - late - in_sending;
+        match rest {
+            RequestCause::GivenUp => shares.of_programs(rest, rest_ns),
+            _ => shares.of_pair(rest, rest_ns),
+        }
         shares.of_pair(way.over, over - (limited.ns() - in_sending));
         within
     }

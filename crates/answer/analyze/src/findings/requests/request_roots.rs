@@ -28,7 +28,8 @@ impl<'r> RequestRoots<'r> {
 
     /// Whether a request is one whose time counts.
     pub(super) fn has(&self, request: &TracedRequest) -> bool {
-        let is_waited_for = is_attempt(request) && !request.is_event_stream();
+        let is_waited_for =
+            is_attempt(request) && !request.is_event_stream() && !request.is_control;
         is_waited_for && self.is_root(request) && !is_within(request, &self.lookups)
     }
 

@@ -10,7 +10,7 @@ use crate::findings::requests::costs::{
 };
 use crate::findings::requests::network::RequestMessages;
 use crate::findings::requests::request::TracedRequest;
-use crate::findings::requests::request_account::RemainingLimit;
+use crate::findings::requests::request_part::RemainingLimit;
 use crate::statistics::to_f64;
 
 /// A server's time below this, a request, is not worth a finding, ns.
@@ -122,7 +122,7 @@ impl Worst<'_> {
         self.costs
             .requests
             .iter()
-            .filter(|request| request.is_call || request.is_unopened)
+            .filter(|request| (request.is_call || request.is_unopened) && !request.is_control)
             .count() as u64
     }
 
@@ -140,8 +140,17 @@ impl Worst<'_> {
             0 => String::new(),
             count => format!("; {count} of other programs are not counted"),
         };
+        let control = match self.costs.control {
+            0 => String::new(),
+            1 => {
+                "; 1 that lasts as long as the transfer that it controls is not counted".to_owned()
+            }
+            count => format!(
+                "; {count} that last as long as the transfers that they control are not counted"
+            ),
+        };
         format!(
-            "{} of {} requests, {} each{more}{background}",
+            "{} of {} requests, {} each{more}{background}{control}",
             self.cost.of_most().0,
             all,
             format_ns(self.each())

@@ -1,7 +1,8 @@
 //! Classes of situations in which a cause was missed or the wrong one named, three cases each: by evidence that decides, and without it.
 
-use super::requests::{Planted, found, ten};
+use super::requests::{Planted, found, table, ten};
 use super::*;
+use stackline_events::{EventValue, unit_ids};
 
 const SLOW_MS: i64 = 400;
 
@@ -136,7 +137,7 @@ fn what_was_not_captured_has_not_failed() {
     let given = |unknown| {
         let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
         requests[3].unknown = Some(unknown);
-        let events = requests::table(&requests);
+        let events = table(&requests);
         let given = Given {
             events,
             ..request_account::nothing()
@@ -314,4 +315,92 @@ fn a_long_answer_seen_at_its_client_alone_is_limited_by_a_rate() {
     // But half of a round trip of 2 ms.
     assert!((takes.total_s - 4.999).abs() < 1e-6, "{takes:?}");
     assert_ne!(found(&[download(3_000, 50)])[0].kind, "request_rate");
+}
+
+#[test]
+fn a_client_that_reads_slowly_takes_the_whole_wait() {
+    let network = [(8, 3_514), (10, 4_892), (12, 892)];
+    let download = |network: &[(usize, i64)]| {
+        found(&[Planted {
+            server: "a",
+            bytes: (100, 24_000_000),
+            work: vec![(2, 18 * MS as i64), (7, 3_512 * MS as i64)],
+            network: network
+                .iter()
+                .map(|(field, ms)| (*field, ms * MS as i64))
+                .collect(),
+            ..Planted::of(9_000, &[("sending", 4_912), ("client_unread", 1)])
+        }])
+    };
+    let all = download(&network);
+    assert_eq!(all[0].kind, "client_reads_late", "{all:?}");
+    assert!(all[0].share > 0.98, "{all:?}");
+    let others = ["server_takes", "request_window"];
+    assert!(all.iter().all(|one| !others.contains(&one.kind)), "{all:?}");
+    // A server that pauses while the client has read all is to blame.
+    let paused = download(&[(12, 3_000)]);
+    assert_eq!(paused[0].kind, "server_takes", "{paused:?}");
+}
+
+/// Calls of 100 ms beside a connection by turns for 12 s, and a transfer of so many bytes between the same programs meanwhile.
+fn beside_a_transfer(bytes: u64) -> Vec<Finding> {
+    let calls = ten(&Planted {
+        is_apart: true,
+        ..Planted::of(0, &[("there", 1), ("work", 100), ("back", 1)])
+    });
+    let mut events = table(&calls);
+    let end_ns = 13_000 * MS;
+    let mut request = |flow: u32, kind: &str, sizes: [u64; 2]| {
+        let row: [EventValue<'_>; 14] = [
+            unit_ids::unit(flow, 0).into(),
+            kind.into(),
+            "by turns".into(),
+            0.into(),
+            "".into(),
+            "".into(),
+            "src".into(),
+            "sink".into(),
+            "iperf3".into(),
+            if kind == "call" { "iperf3" } else { "" }.into(),
+            sizes[0].into(),
+            sizes[1].into(),
+            0.into(),
+            EventValue::Absent,
+        ];
+        let at_ns = if kind == "call" { end_ns } else { 1_000 * MS };
+        events.push("REQUEST", "src", at_ns, &row);
+    };
+    request(50, "call", [149, 4]);
+    request(51, "one way", [bytes, 0]);
+    let mut times = vec![EventValue::Absent; 15];
+    times[0] = unit_ids::unit(50, 0).into();
+    times[1] = (12_000 * MS).into();
+    times[8] = 0.into();
+    times[9] = (12_000 * MS).into();
+    events.push("REQUEST_TIME", "src", end_ns, &times);
+    let mut transfer = vec![EventValue::from(0); 14];
+    transfer[0] = stream(51, EventStreamDirection::There).into();
+    (transfer[1], transfer[2]) = ("10.0.0.1:4000".into(), "10.0.0.2:5201".into());
+    (transfer[3], transfer[7]) = ((12_000 * MS).into(), bytes.into());
+    transfer.extend([EventValue::from("initiator"), "closed".into()]);
+    events.push("TCP_CONNECTION", "src", 1_000 * MS, &transfer);
+    of_events(&events)
+}
+
+#[test]
+fn what_controls_a_transfer_is_no_slow_request() {
+    let all = beside_a_transfer(15_000_000);
+    let takes = all.iter().find(|one| one.kind == "server_takes").unwrap();
+    assert!(takes.sentence.starts_with("httpd on b "), "{all:?}");
+    assert!((takes.share - 100.0 / 102.0).abs() < 0.01, "{all:?}");
+    assert!(
+        takes.evidence[0]
+            .what
+            .ends_with("; 1 that lasts as long as the transfer that it controls is not counted"),
+        "{all:?}"
+    );
+    // Few bytes are no transfer.
+    let all = beside_a_transfer(1_000);
+    let takes = all.iter().find(|one| one.kind == "server_takes").unwrap();
+    assert!(takes.sentence.starts_with("iperf3 on sink "), "{all:?}");
 }

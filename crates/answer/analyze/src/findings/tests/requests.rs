@@ -41,6 +41,10 @@ pub(super) struct Planted {
     pub(super) is_apart: bool,
     /// Whether the program that the trace is about made it, where that is known.
     pub(super) is_callers: Option<bool>,
+    /// The programs of both ends, where these are not curl and httpd.
+    pub(super) programs: Option<(&'static str, &'static str)>,
+    /// It is a connection that was not set up.
+    pub(super) is_unopened: bool,
 }
 
 impl Planted {
@@ -70,21 +74,29 @@ pub(super) fn table(requests: &[Planted]) -> EventTable {
         let at_ns = one.end_ms * MS;
         let call = [
             unit,
-            "call".into(),
+            if one.is_unopened {
+                "connection"
+            } else {
+                "call"
+            }
+            .into(),
             one.protocol.into(),
             1.into(),
-            if one.name.is_empty() {
+            if one.is_unopened {
+                "".into()
+            } else if one.name.is_empty() {
                 "GET /".into()
             } else {
                 one.name.into()
             },
             one.status.into(),
         ];
+        let (client, server) = one.programs.unwrap_or(("curl", "httpd"));
         let ends = [
             one.client.into(),
             one.server.into(),
-            "curl".into(),
-            "httpd".into(),
+            client.into(),
+            server.into(),
         ];
         let sizes = [
             one.bytes.0.into(),
@@ -361,14 +373,16 @@ fn requests_that_are_given_up_are_waits() {
     assert_eq!(found[0].kind, "unanswered_requests");
     assert!((found[0].share - 1000.0 / 1200.0).abs() < 1e-9, "{found:?}");
     assert!(
-        found[0].sentence.contains("2 of 3 attempts from a to b"),
+        found[0].sentence.starts_with(
+            "httpd on b did not answer 2 of 3 requests of curl on a; curl on a gives up"
+        ),
         "{}",
         found[0].sentence
     );
     assert!(
         found[0]
             .sentence
-            .contains("after 500 ms each, and retries 2 times"),
+            .contains("after 500 ms each; it retries 2 of them: 83 % of the time"),
         "{}",
         found[0].sentence
     );
@@ -402,7 +416,7 @@ fn a_client_that_waits_after_failures_backs_off() {
     assert!(
         found[0]
             .sentence
-            .ends_with("2 of 3 requests from a to b failed: answered with 503 (2)"),
+            .starts_with("httpd on b answered 2 of 3 requests of curl on a with 503 (2)"),
         "{}",
         found[0].sentence
     );
@@ -544,7 +558,7 @@ fn errors_of_databases_and_caches_are_failures() {
         assert!(
             found[0]
                 .sentence
-                .starts_with("3 of 10 requests from a to b failed")
+                .starts_with("httpd on b answered 3 of 10 requests of curl on a with ")
                 && found[0].sentence.contains(words),
             "{}",
             found[0].sentence

@@ -240,6 +240,36 @@ fn a_lock_that_is_asked_for_again_and_again_is_no_sleep() {
     assert_eq!(waits_from(6_000_000), (0, 4_999_998));
 }
 
+#[test]
+fn a_thread_that_sleeps_and_then_takes_or_lets_go_another_lock_slept() {
+    const SLEEPS_AT: u64 = 0x7f00_0000_1028;
+    let slept = |next: u64| {
+        let call = |at_ns, argument| {
+            let call = Call::Futex;
+            event(at_ns, ThreadChange::Calls { call, argument })
+        };
+        let timed_out = ThreadChange::Returns {
+            call: Call::Futex,
+            result: -110,
+        };
+        let events = [
+            runs(0),
+            call(1, SLEEPS_AT),
+            leaves(2, Left::Sleeping),
+            ready(60_000_000),
+            runs(60_000_001),
+            event(60_000_002, timed_out),
+            call(60_000_010, next),
+            returns(60_000_012, Call::Futex),
+        ];
+        seen(&events).times(1, 0, 60_000_003).sleep_ns
+    };
+    // `Thread.sleep` of Java, and what it does next: it wakes another thread.
+    assert_eq!(slept(0x7f00_0000_2000), 59_999_998);
+    // The other word of its own condition: it asks again.
+    assert_eq!(slept(SLEEPS_AT + 4), 0);
+}
+
 /// Thread 1 waits for a lock from 2 us until thread 2 wakes it at 60 us, which has just come back from a call with a result.
 fn woken_after(call: Call, result: i64) -> (u64, u64) {
     let of = |thread: u32, at_us: u64, what| ThreadEvent {

@@ -2,58 +2,46 @@
 //! long they took.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Finding, counted};
+use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::ends_in_words::{
+    address, both_ends, client_in_words, server_with_port,
+};
 use crate::findings::requests::failed_status::status_in_words;
+use crate::findings::requests::failure_groups::{FailedGroup, consequences, count_words};
 use crate::findings::requests::general_names::generalise_request;
+use crate::findings::requests::given_up::deadline_ends;
 use crate::findings::requests::request::{REFUSED, SERVER_RESET, SILENT, TracedRequest};
-use crate::findings::requests::worst::{format_client_server, place_in_words};
 use crate::statistics::to_f64;
 use stackline_events::unit_ids;
-use std::collections::BTreeMap;
 
 /// From this share of all requests on failures are worth a word, or from so many on.
 const SHARE: f64 = 0.005;
 const MANY: usize = 5;
 /// A connection on which nothing passed for so long was idle, ns.
 const IDLE_NS: u64 = 200_000_000;
-/// Statuses that are named.
-const NAMED: usize = 3;
 
-/// Calls of a log that failed in some way, and how many calls there are.
+/// Calls of a log that failed in some way of their own, not as a consequence of another's failure, and how many calls there are.
 fn find_failed<'l>(
     log: &'l FindingEventLog<'_>,
     has_failed: impl Fn(&TracedRequest) -> bool,
 ) -> Option<(Vec<&'l TracedRequest>, u64)> {
     let calls = || {
-        log.costs()
-            .into_iter()
-            .flat_map(|costs| &costs.requests)
-            .filter(|one| one.is_call || one.has_failed())
+        let requests = requests_of(log).iter();
+        requests.filter(|one| one.is_call || one.has_failed())
     };
-    let failed: Vec<&TracedRequest> = calls().filter(|request| has_failed(request)).collect();
+    let consequences = consequences(requests_of(log));
+    let failed: Vec<&TracedRequest> = calls()
+        .filter(|request| has_failed(request) && !consequences.contains(&request.unit))
+        .collect();
     let all = calls().count() as u64;
     let is_much = failed.len() >= MANY || to_f64(failed.len() as u64) >= SHARE * to_f64(all);
     (!failed.is_empty() && is_much).then_some((failed, all))
 }
 
-/// The most frequent of some words, with how often each stands there.
-fn count_words<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    words
-        .filter(|word| !word.is_empty())
-        .for_each(|word| *counts.entry(word).or_default() += 1);
-    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
-    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let more = counts.len().saturating_sub(NAMED);
-    let mut words: Vec<String> = counts
-        .iter()
-        .take(NAMED)
-        .map(|(word, count)| format!("{word} ({count})"))
-        .collect();
-    words.extend((more > 0).then(|| format!("{more} others")));
-    words.join(", ")
+fn requests_of<'l>(log: &'l FindingEventLog<'_>) -> &'l [TracedRequest] {
+    log.costs().map_or(&[][..], |costs| &costs.requests)
 }
 
 fn report_failures(
@@ -78,29 +66,28 @@ fn report_failures(
         .because(log.evidence(what, &rows))
 }
 
-/// Where most of some requests were made.
-fn worst_place(failed: &[&TracedRequest]) -> String {
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for request in failed {
-        *counts.entry(format_client_server(request)).or_default() += 1;
-    }
-    let worst = counts.into_iter().max_by_key(|(_, count)| *count);
-    worst.map_or_else(String::new, |(place, _)| place_in_words(&place))
-}
-
 /// Requests whose answers say that they failed.
 pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let (failed, all) = find_failed(log, TracedRequest::has_failed)?;
-    let in_words: Vec<String> = failed
+    // Deadlines that are over are said together with those that the client saw first.
+    let deadlines = deadline_ends(log);
+    let is_said = |request: &TracedRequest| {
+        request.exceeds_deadline() && deadlines.as_deref() == Some(both_ends(request).as_str())
+    };
+    let (failed, all) = find_failed(log, |request| request.has_failed() && !is_said(request))?;
+    let group = FailedGroup::largest(&failed, requests_of(log));
+    let in_words: Vec<String> = group
+        .failed
         .iter()
         .map(|request| status_in_words(&request.protocol, &request.status))
         .collect();
     let statuses = count_words(in_words.iter().map(String::as_str));
     let sentence = format!(
-        "{} of {} {} failed: answered with {statuses}",
-        failed.len(),
-        counted(all, "request"),
-        worst_place(&failed)
+        "{} answered {} of {} with {statuses}{}{}",
+        server_with_port(group.first()),
+        group.count_among(requests_of(log)),
+        client_in_words(group.first()),
+        group.consequence,
+        group.elsewhere()
     );
     let is_of_client = failed.iter().all(|request| request.status.starts_with('4'));
     let found = report_failures(kind, log, &failed, all, sentence);
@@ -114,12 +101,13 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
 /// Requests whose server ended the connection instead of an answer.
 pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::is_ended_by_server)?;
+    let group = FailedGroup::largest(&failed, requests_of(log));
     let is_reset = |request: &&&TracedRequest| request.unknown.as_deref() == Some(SERVER_RESET);
-    let resets = failed.iter().filter(is_reset).count();
+    let resets = group.failed.iter().filter(is_reset).count();
     let how = match resets {
-        0 => "closed",
-        some if some == failed.len() => "reset",
-        _ => "closed or reset",
+        0 => "closed the connection of",
+        some if some == group.failed.len() => "reset",
+        _ => "closed or reset the connection of",
     };
     let idle: Vec<u64> = failed
         .iter()
@@ -133,10 +121,12 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
         _ => String::new(),
     };
     let sentence = format!(
-        "{} of {} {} failed: the server {how} their connection instead of answering{why}",
-        failed.len(),
-        counted(all, "request"),
-        worst_place(&failed)
+        "{} {how} {} of {}{}{why}{}",
+        server_with_port(group.first()),
+        group.count_among(requests_of(log)),
+        client_in_words(group.first()),
+        group.consequence,
+        group.elsewhere()
     );
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(if was_idle {
@@ -150,7 +140,7 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
 
 /// Calls, and connections that were to become some.
 fn attempts<'l>(log: &'l FindingEventLog<'_>) -> impl Iterator<Item = &'l TracedRequest> {
-    let requests = log.costs().into_iter().flat_map(|costs| &costs.requests);
+    let requests = requests_of(log).iter();
     requests.filter(|request| request.is_call || request.is_unopened)
 }
 
@@ -163,11 +153,14 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     if refused.is_empty() || !is_much {
         return None;
     }
+    let group = FailedGroup::largest(&refused, requests_of(log));
     let sentence = format!(
-        "{} of {} {} were refused: nothing listens there",
-        refused.len(),
-        counted(all, "attempt"),
-        worst_place(&refused)
+        "{} refused {} of {}{}; nothing listens there{}",
+        address(group.first()),
+        group.count_among_connections(requests_of(log)),
+        client_in_words(group.first()),
+        group.consequence,
+        group.elsewhere()
     );
     let found = report_failures(kind, log, &refused, all, sentence);
     Some(found.attempt("check whether the server is running and listening at that address and port (`ss -ltn`), and whether a firewall rejects the connection"))
@@ -176,11 +169,14 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
 /// Requests of whose answers only a part came, however little time that took.
 pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::is_cut_off)?;
+    let group = FailedGroup::largest(&failed, requests_of(log));
     let sentence = format!(
-        "{} of {} {} failed: their connection ended in the middle of the answer",
-        failed.len(),
-        counted(all, "request"),
-        worst_place(&failed)
+        "{} answered {} of {} only in part{}: the connection ended in the middle of the answer{}",
+        server_with_port(group.first()),
+        group.count_among(requests_of(log)),
+        client_in_words(group.first()),
+        group.consequence,
+        group.elsewhere()
     );
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(found.attempt("find out which side ends it: the server that crashes or announces more bytes than it sends, or the client's timeout"))
@@ -198,14 +194,19 @@ pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
         return None;
     }
     let all = attempts(log).count() as u64;
-    let again: i64 = silent
+    let group = FailedGroup::largest(&silent, requests_of(log));
+    let again: i64 = group
+        .failed
         .iter()
         .map(|request| request.network.connect_again)
         .sum();
     let sentence = format!(
-        "nothing answers {} {}: their first packets were retransmitted {again} times",
-        counted(silent.len() as u64, "connection"),
-        worst_place(&silent)
+        "{} did not answer {} of {}{}; their first packets were retransmitted {again} times{}",
+        address(group.first()),
+        group.count_among_connections(requests_of(log)),
+        client_in_words(group.first()),
+        group.consequence,
+        group.elsewhere()
     );
     let found = report_failures(kind, log, &silent, all, sentence);
     Some(found.attempt(

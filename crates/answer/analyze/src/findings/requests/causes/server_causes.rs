@@ -5,8 +5,10 @@ use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::{RequestCause, RequestCosts};
+use crate::findings::requests::ends_in_words::client_in_words;
 use crate::findings::requests::general_names::generalise_request;
-use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request::{TracedRequest, server_name};
+use crate::findings::requests::transaction_waits::find_transaction_wait;
 use crate::findings::requests::worst::{
     SERVER_LEAST, WAIT_LEAST, Worst, find_worst_place, report_request_cause,
 };
@@ -119,6 +121,48 @@ pub(crate) fn server_no_core(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
 }
 
 pub(crate) fn server_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    waits_for_transaction(kind, log).or_else(|| waits_for_lock(kind, log))
+}
+
+/// Statements that wait for the transaction of another connection. A database's thread may wait for that in any call.
+fn waits_for_transaction(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    [RequestCause::Server, RequestCause::Lock]
+        .into_iter()
+        .find_map(|cause| of_transaction(kind, log, cause))
+}
+
+fn of_transaction(
+    kind: &FindingKind,
+    log: &FindingEventLog<'_>,
+    cause: RequestCause,
+) -> Option<Finding> {
+    let worst = find_worst_place(log, cause, SERVER_LEAST)?;
+    let requests = &worst.costs.requests;
+    // Those that have most of it; others have next to nothing.
+    let mut rows = worst.cost.rows.clone();
+    rows.sort_unstable_by(|a, b| b.cmp(a));
+    rows.truncate(usize::try_from(worst.cost.of_most().0).unwrap_or(usize::MAX));
+    let wait = find_transaction_wait(requests, &rows)?;
+    let client = client_in_words(&requests[wait.ends_with]);
+    let whose = match wait.is_of_same_program {
+        true => format!("the transaction of another connection of {client}"),
+        false => format!("the transaction of {client}'s connection"),
+    };
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
+    let sentence = format!(
+        "{} waits for {whose} (a row lock){which}: {}; {} of {} waits end when it commits or rolls back",
+        worst.place,
+        worst.time_in_words(),
+        wait.hits,
+        wait.waits
+    );
+    let found = report_request_cause(kind, log, &worst, wait.confidence(), sentence);
+    Some(found.attempt(
+        "keep transactions short: commit before slow work, and change rows that many want last",
+    ))
+}
+
+fn waits_for_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     of_server(
         kind,
         log,
@@ -147,7 +191,7 @@ pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         kind,
         log,
         RequestCause::Sleep,
-        "sleeps",
+        "sleeps (a timed wait)",
         0.95,
         "find the timer: a back-off, a poll, a rate limit",
     )
@@ -204,35 +248,49 @@ fn has_silent_answers(costs: &RequestCosts) -> bool {
 }
 
 pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let knows = log
-        .costs()?
-        .requests
-        .iter()
-        .any(|request| request.work.is_some());
-    let is_silent = has_silent_answers(log.costs()?);
-    let (does, confidence, attempt) = match knows {
+    let worst = find_worst_place(log, RequestCause::Server, SERVER_LEAST)?;
+    // That is said as a lock.
+    if of_transaction(kind, log, RequestCause::Server).is_some() {
+        return None;
+    }
+    let of_place = || {
+        let requests = worst.costs.requests.iter();
+        requests.filter(|request| server_name(request) == worst.place)
+    };
+    let knows = of_place().any(|request| request.work.is_some());
+    let untraced = of_place().find_map(|request| request.server_pid);
+    let is_silent = has_silent_answers(worst.costs);
+    let (does, confidence, attempt) = match (knows, untraced) {
         _ if is_silent => (
             "pauses in the middle of answers, or the end of what it sent was lost before it came here; the client's side alone does not show which",
             0.6,
-            "capture at the server as well: a retransmission there shows a loss",
+            "capture at the server as well: a retransmission there shows a loss".to_owned(),
         ),
-        true => (
+        (true, _) => (
             "waits for something that the trace does not show",
             0.8,
-            "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread",
+            "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread".to_owned(),
         ),
-        false => (
+        (false, Some(pid)) => (
             "takes the time",
             0.9,
-            "run `stackline trace` on the server's machine, as root: it shows what the threads wait for",
+            format!("it is process {pid} of this machine: run `stackline trace --pid {pid}` while the client asks it, as root; that shows what its threads wait for"),
+        ),
+        (false, None) => (
+            "takes the time",
+            0.9,
+            "run `stackline trace` on the server's machine, as root: it shows what the threads wait for".to_owned(),
         ),
     };
-    let mut found = of_server(kind, log, RequestCause::Server, does, confidence, attempt)?;
-    if !knows && !is_silent {
-        found.sentence += "; packets and calls do not show what it does";
-    }
+    let mut found = of_server(kind, log, RequestCause::Server, does, confidence, &attempt)?;
+    found.sentence += match (knows, untraced) {
+        _ if is_silent => "",
+        (true, _) => "",
+        (false, Some(_)) => "; it was not traced, so what it does is unknown",
+        (false, None) => "; packets and calls do not show what it does",
+    };
     // A server that takes little is not why it takes long.
-    let way = log.costs()?.way_share();
+    let way = worst.costs.way_share();
     if way > found.share {
         found.sentence += &format!("; {} is spent on the network", percent(way));
     }

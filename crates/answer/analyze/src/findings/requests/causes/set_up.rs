@@ -4,18 +4,16 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
-use crate::findings::requests::attempts::{Retry, failure};
+use crate::findings::requests::attempts::failure;
 use crate::findings::requests::causes::failures;
 use crate::findings::requests::costs::RequestCause;
-use crate::findings::requests::request::{REFUSED, TracedRequest};
-use crate::findings::requests::worst::{
-    WAY_LEAST, Worst, find_worst_place, format_client_server, report_request_cause,
-};
+use crate::findings::requests::ends_in_words::{client_in_words, server_with_port};
+use crate::findings::requests::failure_groups::FailedGroup;
+use crate::findings::requests::given_up::{GivenUpRequests, HABIT, is_habit};
+use crate::findings::requests::request::{REFUSED, TracedRequest, server_name};
+use crate::findings::requests::worst::{WAY_LEAST, Worst, find_worst_place, report_request_cause};
 use crate::statistics::to_f64;
-use std::collections::BTreeSet;
-
-/// From so many requests on a habit is one.
-const HABIT: u64 = 3;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     failures::silent(kind, log)
@@ -27,53 +25,46 @@ pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
 
 /// Those that the client gave up, by the time that it waited for them.
 fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::GivenUp, WAY_LEAST)?;
-    let of_place = |request: &&TracedRequest| {
-        (request.is_call || request.is_unopened) && format_client_server(request) == worst.place
-    };
-    let all = worst.costs.requests.iter().filter(of_place).count() as u64;
-    let requests = &worst.costs.requests;
-    let is_again = |retry: &&Retry| {
-        requests[retry.failed].unknown.is_some()
-            && format_client_server(&requests[retry.failed]) == worst.place
-    };
-    let again = worst.costs.retries.iter().filter(is_again).count() as u64;
-    let none = worst.cost.requests;
-    if !is_habit(none, all) && again == 0 {
-        return None;
-    }
-    let then = if again > 0 {
-        format!(", and retries {again} times")
-    } else {
-        String::new()
-    };
-    let of_cost: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
-    let failed = || {
-        requests
-            .iter()
-            .filter(|request| of_cost.contains(&request.row))
-    };
-    if failed().all(TracedRequest::is_cut_off) {
+    let given_up = GivenUpRequests::of(log)?;
+    let GivenUpRequests { worst, all, .. } = &given_up;
+    let (none, again) = (worst.cost.requests, given_up.again_in_words());
+    let first = given_up.failed.first()?;
+    let (client, server) = (client_in_words(first), server_with_port(first));
+    if given_up.exceeds_deadlines() {
+        let deadline = given_up.deadline_ns().map_or_else(
+            || "their deadlines".to_owned(),
+            |ns| format!("their deadline of {}", format_ns(ns)),
+        );
         let sentence = format!(
-            "{none} of {all} answers to requests {} were cut off: the rest did not arrive for {} each{then}",
-            worst.between(),
+            "{none} of {all} calls of {client} to {server} exceeded {deadline}: {} of the time{again}",
+            percent(worst.share)
+        );
+        let found = report_request_cause(kind, log, worst, 0.95, sentence);
+        return Some(found.attempt("check what the server does for so long").attempt(
+            "give the calls a longer deadline, or let the server end its work when the deadline is over",
+        ));
+    }
+    if given_up.are_all(TracedRequest::is_cut_off) {
+        let sentence = format!(
+            "{server} sent only parts of {none} of {all} answers to {client}: the rest did not arrive for {} each{again}",
             format_ns(worst.each())
         );
         return Some(
-            report_request_cause(kind, log, &worst, 0.95, sentence)
+            report_request_cause(kind, log, worst, 0.95, sentence)
                 .attempt("check whether packets of full size come through (`ping -M do -s 1472`), and whether the server stops in the middle of answers"),
         );
     }
-    if failed().all(|request| request.unknown.as_deref() == Some(REFUSED)) {
+    if given_up.are_all(|request| request.unknown.as_deref() == Some(REFUSED)) {
         return failures::refused(kind, log);
     }
+    let group = FailedGroup::largest(&given_up.failed, &worst.costs.requests);
     let sentence = format!(
-        "{none} of {all} attempts {} get no answer; the client gives up after {} each{then}: {} of the time",
-        worst.between(),
+        "{server} did not answer {none} of {all} requests of {client}{}; {client} gives up after {} each{again}: {} of the time",
+        group.consequence,
         format_ns(worst.each()),
         percent(worst.share)
     );
-    let found = report_request_cause(kind, log, &worst, 0.95, sentence);
+    let found = report_request_cause(kind, log, worst, 0.95, sentence);
     Some(
         found.attempt("check whether the server is up, and what takes it so long").attempt(
             "make the client wait longer than the server takes: the server works on requests that the client has already given up",
@@ -99,11 +90,6 @@ fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
             .because(evidence)
             .attempt("check whether the server is up, and what it logs")
     })
-}
-
-/// So many of so many are worth a word.
-const fn is_habit(some: u64, all: u64) -> bool {
-    some >= HABIT || some * 2 >= all
 }
 
 pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -135,28 +121,82 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
 
 pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Lookup, WAY_LEAST)?;
-    let again: Vec<&TracedRequest> = worst
+    let questions: Vec<&TracedRequest> = worst
         .costs
         .requests
         .iter()
-        .filter(|request| request.protocol == "DNS" && request.network.again_there > 0)
+        .filter(|request| request.protocol == "DNS")
         .collect();
-    let why = match again.first() {
-        Some(asked) => format!(
+    let asked_again = questions
+        .iter()
+        .find(|request| request.network.again_there > 0);
+    let server = NameServer::of(&questions, worst.place);
+    let mostly_way = server.as_ref().and_then(NameServer::mostly_way_ns);
+    let why = match (asked_again, mostly_way) {
+        (Some(asked), _) => format!(
             "; {} was asked for again, because no answer came",
             asked.name
         ),
-        None => String::new(),
+        (None, Some(way_ns)) => format!(
+            "; the network there and back takes {} of each",
+            format_ns(way_ns)
+        ),
+        (None, None) => String::new(),
     };
+    let at_whom = server.map_or_else(String::new, |server| format!(" at {}", server.name));
     let sentence = format!(
-        "{} looks up the server's address: {}{why}",
+        "{} looks up the server's address{at_whom}: {}{why}",
         worst.place,
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-    Some(found.attempt(
-        "ask a name server that answers sooner, cache answers, or put the address into /etc/hosts",
-    ))
+    Some(found.attempt(match mostly_way {
+        Some(_) => "ask a name server that is nearer, cache answers, or put the address into /etc/hosts",
+        None => "ask a name server that answers sooner, cache answers, or put the address into /etc/hosts",
+    }))
+}
+
+/// The name server that a client asks, and how long its questions take.
+struct NameServer {
+    name: String,
+    /// Of all its questions, ns.
+    total_ns: i64,
+    /// What of that is the network, where it is known, ns.
+    way_ns: i64,
+    /// How long the network takes there and back, ns.
+    usual_way_ns: i64,
+}
+
+impl NameServer {
+    /// That of most of the questions of a host.
+    fn of(questions: &[&TracedRequest], client: &str) -> Option<Self> {
+        let mut by_server: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
+        for question in questions.iter().filter(|one| one.client == client) {
+            by_server
+                .entry(&question.server)
+                .or_default()
+                .push(question);
+        }
+        let questions = by_server.into_values().max_by_key(Vec::len)?;
+        let (mut total_ns, mut ways) = (0, Vec::new());
+        for times in questions.iter().filter_map(|one| one.times) {
+            total_ns += times.total;
+            ways.extend(times.is_way_known.then_some(times.there + times.back));
+        }
+        ways.sort_unstable();
+        Some(Self {
+            name: server_name(questions.first()?),
+            total_ns,
+            way_ns: ways.iter().sum(),
+            usual_way_ns: ways.get(ways.len() / 2).copied().unwrap_or(0),
+        })
+    }
+
+    /// How long the network to it and back takes, where that is most of its time.
+    fn mostly_way_ns(&self) -> Option<f64> {
+        let is_most = self.way_ns * 2 > self.total_ns;
+        is_most.then_some(self.usual_way_ns as f64)
+    }
 }
 
 pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {

@@ -2,7 +2,7 @@
 //! many times.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::causes::server_causes::slowest_name;
@@ -57,11 +57,8 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 
 pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Window, WAY_LEAST)?;
-    let late =
-        worst.costs.of_cause(RequestCause::SlowReader) as f64 / worst.costs.total_ns.max(1) as f64;
-    let why = if late > LEAST { "; it reads late" } else { "" };
     let sentence = format!(
-        "the receive buffer of {} is full: {}{why}",
+        "the receive buffer of {} is full: {}",
         worst.place,
         worst.time_in_words()
     );

@@ -1,0 +1,154 @@
+//! Requests that failed alike, by who failed whom, and what came of that: where a server's own request failed and so did the one that it
+//! was made for, the first is the cause and the second its consequence.
+
+use crate::findings::requests::ends_in_words::{both_ends, client_in_words};
+use crate::findings::requests::failed_status::status_in_words;
+use crate::findings::requests::request::{REFUSED, SILENT, TracedRequest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Statuses that are named.
+const NAMED: usize = 3;
+
+/// Requests of one program at one server that failed.
+pub(super) struct FailedGroup<'l> {
+    /// Those of the two programs that have most.
+    pub(super) failed: Vec<&'l TracedRequest>,
+    /// How many there are of others.
+    pub(super) elsewhere: usize,
+    /// What came of that: `, which answered curl with 502`, behind the program that asked.
+    pub(super) consequence: String,
+}
+
+impl<'l> FailedGroup<'l> {
+    /// The largest group of some failed requests, which are one at least, among all.
+    pub(super) fn largest(failed: &[&'l TracedRequest], all: &'l [TracedRequest]) -> Self {
+        let mut by_ends: BTreeMap<String, Vec<&TracedRequest>> = BTreeMap::new();
+        for request in failed {
+            by_ends.entry(both_ends(request)).or_default().push(request);
+        }
+        let largest = by_ends
+            .into_values()
+            .max_by_key(Vec::len)
+            .unwrap_or_default();
+        Self {
+            elsewhere: failed.len() - largest.len(),
+            consequence: consequence(&largest, all),
+            failed: largest,
+        }
+    }
+
+    /// One of them.
+    pub(super) fn first(&self) -> &'l TracedRequest {
+        self.failed[0]
+    }
+
+    /// How many of them there are: `10 of 40 requests`, of all calls between the two programs.
+    pub(super) fn count_among(&self, all: &[TracedRequest]) -> String {
+        let ends = both_ends(self.first());
+        let calls = all.iter().filter(|one| one.is_call || one.has_failed());
+        let calls = calls.filter(|one| both_ends(one) == ends).count();
+        format!("{} of {}", self.failed.len(), count(calls, "request"))
+    }
+
+    /// The same of connections that were not set up.
+    pub(super) fn count_among_connections(&self, all: &[TracedRequest]) -> String {
+        let first = self.first();
+        let is_alike = |one: &&TracedRequest| {
+            let (same, port) = (&one.programs.0 == &first.programs.0, one.port == first.port);
+            same && port && one.client == first.client && one.server == first.server
+        };
+        let flow = |one: &TracedRequest| stackline_events::unit_ids::parts(one.unit).0;
+        let connections: BTreeSet<u32> = all.iter().filter(is_alike).map(flow).collect();
+        let connections = connections.len().max(self.failed.len());
+        format!(
+            "{} of {}",
+            self.failed.len(),
+            count(connections, "connection")
+        )
+    }
+
+    /// How many failed elsewhere: `; 3 more elsewhere`.
+    pub(super) fn elsewhere(&self) -> String {
+        match self.elsewhere {
+            0 => String::new(),
+            more => format!("; {more} more elsewhere"),
+        }
+    }
+}
+
+fn count(n: usize, what: &str) -> String {
+    crate::findings::finding::counted(n as u64, what)
+}
+
+/// What programs answered that made those requests for others, where that failed too.
+fn consequence(failed: &[&TracedRequest], all: &[TracedRequest]) -> String {
+    let parents: BTreeSet<i64> = failed.iter().filter_map(|request| request.parent).collect();
+    let is_failed = |one: &&TracedRequest| parents.contains(&one.unit) && one.has_no_good_answer();
+    let mut by_client: BTreeMap<String, Vec<&TracedRequest>> = BTreeMap::new();
+    for parent in all.iter().filter(is_failed).filter(|_| !parents.is_empty()) {
+        by_client
+            .entry(client_in_words(parent))
+            .or_default()
+            .push(parent);
+    }
+    let Some((client, parents)) = by_client
+        .into_iter()
+        .max_by_key(|(_, parents)| parents.len())
+    else {
+        return String::new();
+    };
+    let statuses: Vec<String> = parents.iter().map(|one| status(one)).collect();
+    let first = statuses.first().map_or("", String::as_str);
+    let is_one = statuses.len() == failed.len() && statuses.iter().all(|one| one == first);
+    match (first.is_empty(), is_one) {
+        (true, _) => format!(", which did not answer {client}"),
+        (false, true) => format!(", which answered {client} with {first}"),
+        (false, false) => format!(
+            ", which answered {client} with {}",
+            count_words(statuses.iter().map(String::as_str))
+        ),
+    }
+}
+
+fn status(request: &TracedRequest) -> String {
+    status_in_words(&request.protocol, &request.status)
+}
+
+/// Requests that failed because one that was made for them did, and that is said itself: by their units.
+pub(super) fn consequences(all: &[TracedRequest]) -> BTreeSet<i64> {
+    let failed = || all.iter().filter(|one| one.has_no_good_answer());
+    // Of several ways of having no answer one is said.
+    let way = |one: &TracedRequest| match one.unknown.as_deref() {
+        Some(REFUSED) => 1,
+        Some(SILENT) => 2,
+        _ if one.is_cut_off() => 3,
+        _ => 4,
+    };
+    let is_said_apart = |one: &TracedRequest| one.is_ended_by_server() || one.has_failed();
+    let ways: BTreeSet<u8> = failed()
+        .filter(|one| !is_said_apart(one))
+        .map(way)
+        .collect();
+    failed()
+        .filter(|one| is_said_apart(one) || ways.len() == 1)
+        .filter_map(|one| one.parent)
+        .collect()
+}
+
+/// The most frequent of some words, with how often each stands there.
+pub(super) fn count_words<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    words
+        .filter(|word| !word.is_empty())
+        .for_each(|word| *counts.entry(word).or_default() += 1);
+    let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let more = counts.len().saturating_sub(NAMED);
+    let mut words: Vec<String> = counts
+        .iter()
+        .take(NAMED)
+        .map(|(word, count)| format!("{word} ({count})"))
+        .collect();
+    words.extend((more > 0).then(|| format!("{more} others")));
+    words.join(", ")
+}

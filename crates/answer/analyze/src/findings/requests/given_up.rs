@@ -1,0 +1,107 @@
+//! Requests that their clients gave up, or whose deadline was over, at their worst place: how many, after how long, and how many were made
+//! again.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::requests::attempts::Retry;
+use crate::findings::requests::cause_costs::RequestCause;
+use crate::findings::requests::ends_in_words::both_ends;
+use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::worst::{WAY_LEAST, Worst, find_worst_place};
+
+/// From so many requests on a habit is one.
+pub(super) const HABIT: u64 = 3;
+
+/// So many of so many are worth a word.
+pub(super) const fn is_habit(some: u64, all: u64) -> bool {
+    some >= HABIT || some * 2 >= all
+}
+
+/// The requests that a client gave up at their worst place, and how many of them it made again.
+pub(super) struct GivenUpRequests<'c> {
+    pub(super) worst: Worst<'c>,
+    /// They.
+    pub(super) failed: Vec<&'c TracedRequest>,
+    /// How many calls and attempts there are between the same programs.
+    pub(super) all: u64,
+    again: u64,
+}
+
+impl<'c> GivenUpRequests<'c> {
+    pub(super) fn of(log: &'c FindingEventLog<'_>) -> Option<Self> {
+        let worst = find_worst_place(log, RequestCause::GivenUp, WAY_LEAST)?;
+        let requests = &worst.costs.requests;
+        let of_place = |request: &&TracedRequest| {
+            (request.is_call || request.is_unopened) && both_ends(request) == worst.place
+        };
+        let all = requests.iter().filter(of_place).count() as u64;
+        let is_again = |retry: &&Retry| {
+            let failed = &requests[retry.failed];
+            (failed.unknown.is_some() || failed.exceeds_deadline())
+                && both_ends(failed) == worst.place
+        };
+        let again = worst.costs.retries.iter().filter(is_again).count() as u64;
+        if !is_habit(worst.cost.requests, all) && again == 0 {
+            return None;
+        }
+        let has_none = |one: &TracedRequest| {
+            let is_others = one.is_ended_by_server() || one.is_under_way();
+            one.exceeds_deadline() || (one.has_no_good_answer() && !one.has_failed() && !is_others)
+        };
+        let failed = requests.iter().filter(|one| of_place(one) && has_none(one));
+        Some(Self {
+            failed: failed.collect(),
+            worst,
+            all,
+            again,
+        })
+    }
+
+    pub(super) fn are_all(&self, is: impl Fn(&TracedRequest) -> bool) -> bool {
+        !self.failed.is_empty() && self.failed.iter().all(|request| is(request))
+    }
+
+    /// Whether deadlines were over: the server says so, or the client resets the stream, several times after the same time.
+    pub(super) fn exceeds_deadlines(&self) -> bool {
+        let is_said = self.failed.iter().any(|one| one.exceeds_deadline());
+        let is_habit = self.failed.len() as u64 >= HABIT && self.deadline_ns().is_some();
+        let are_ends = self.are_all(|one| one.exceeds_deadline() || one.is_cancelled_call());
+        are_ends && (is_said || is_habit)
+    }
+
+    /// The deadline, where it is one: all of them take about that.
+    pub(super) fn deadline_ns(&self) -> Option<f64> {
+        let asked = |one: &&TracedRequest| {
+            let times = one.times?;
+            Some(times.total - times.lookup - times.connect - times.handshake - times.client)
+        };
+        let mut waited: Vec<i64> = self.failed.iter().filter_map(|one| asked(&one)).collect();
+        waited.sort_unstable();
+        let (least, usual) = (
+            *waited.first()? as f64,
+            *waited.get(waited.len() / 2)? as f64,
+        );
+        (least > 0.0 && usual <= ALIKE * least).then(|| two_digits(least))
+    }
+
+    pub(super) fn again_in_words(&self) -> String {
+        match self.again {
+            0 => String::new(),
+            again => format!("; it retries {again} of them"),
+        }
+    }
+}
+
+/// Times that are no longer than this times the least are of one deadline.
+const ALIKE: f64 = 1.1;
+
+/// What is measured is somewhat longer than what was asked for: 151.6 ms of 150.
+fn two_digits(ns: f64) -> f64 {
+    let unit = 10_f64.powf(ns.log10().floor() - 1.0);
+    (ns / unit).floor() * unit
+}
+
+/// The programs between which calls exceed their deadlines, where that is the finding of requests without an answer.
+pub(super) fn deadline_ends(log: &FindingEventLog<'_>) -> Option<String> {
+    let given_up = GivenUpRequests::of(log).filter(GivenUpRequests::exceeds_deadlines)?;
+    Some(given_up.worst.place.to_owned())
+}
