@@ -1,9 +1,11 @@
 //! `stackline import`: logs of other programs become a run, or are added to one.
 
+use crate::diagnose;
 use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
+use crate::request_summary;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, StoredRun, runs_root};
 use std::fs;
@@ -60,7 +62,13 @@ pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
     outcome.lines().iter().for_each(output::say);
     match flags.json {
         true => output::json(&outcome.json(&run), false)?,
-        false => output::print(&outcome.text(&run))?,
+        false => {
+            output::print(&outcome.text(&run))?;
+            let answers = diagnose::after_a_run(&run)?;
+            if !answers.requests.is_empty() {
+                request_summary::say(&answers, &run);
+            }
+        }
     }
     Ok(Exit::Done)
 }

@@ -34,6 +34,7 @@ mod query;
 mod reference;
 mod report;
 mod reproduce;
+mod request_summary;
 mod run;
 mod show;
 mod spec_commands;

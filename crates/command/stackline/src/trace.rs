@@ -1,13 +1,13 @@
 //! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
 //! with what limits them.
 
-use crate::diagnose::{self, TracedAnswers};
+use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
-use stackline_core::plan::Plan;
+use crate::request_summary;
 use stackline_runs::events::disk_sample::DISK_BYTES;
 use stackline_trace::calls;
 use stackline_trace::joined_processes::{JoinedNames, JoinedProcesses};
@@ -231,43 +231,18 @@ fn code(ended: Option<ExitStatus>) -> Exit {
 fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
     let path = &outcome.path;
     outcome.lines().iter().for_each(output::say);
-    let TracedAnswers {
-        findings,
-        requests,
-        note,
-    } = diagnose::after_a_run(path)?;
-    note.iter()
+    let answers = diagnose::after_a_run(path)?;
+    answers
+        .note
+        .iter()
         .for_each(|note| output::say(&format_args!("note: {note}")));
-    let run = path
-        .file_name()
-        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     if flags.json {
         let mut json =
-            stackline_report::findings_json(&path.display().to_string(), true, &findings);
+            stackline_report::findings_json(&path.display().to_string(), true, &answers.findings);
         json["left_out"] = serde_json::json!(outcome.unknown.left_out.names());
-        json["requests"] = serde_json::json!(requests);
+        json["requests"] = serde_json::json!(answers.requests);
         return output::json(&json, false);
     }
-    if !requests.is_empty() {
-        output::say(&stackline_report::named_requests(&requests).trim_end());
-    }
-    let (first, others) = findings.split_at(findings.len().min(1));
-    // On stdout is what the programs print, and may be kept in a file.
-    output::say(&format_args!(
-        "{}",
-        stackline_report::findings(&Plan::default(), first).trim_end()
-    ));
-    if !others.is_empty() {
-        let kinds: Vec<&str> = others.iter().map(|finding| finding.kind).collect();
-        output::say(&format_args!(
-            "and {} more ({}): `stackline diagnose {run}`",
-            others.len(),
-            kinds.join(", ")
-        ));
-    }
-    output::say(&format_args!(
-        "kept in {}; see `stackline lifelines {run}`, `diagnose {run}`, `open {run}`",
-        path.display()
-    ));
+    request_summary::say(&answers, path);
     Ok(())
 }

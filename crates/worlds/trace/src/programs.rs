@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The host of programs on this machine.
 pub const HERE: &str = "here";
 /// How long a program that serves may take until it listens.
-const LISTENS: Duration = Duration::from_secs(3);
+const LISTENS: Duration = Duration::from_secs(10);
 /// How long one may take to end after it was asked to.
 const ENDS: Duration = Duration::from_secs(5);
 /// How often it is looked.
@@ -170,6 +170,8 @@ pub(crate) struct ProgramsEnd {
 #[derive(Debug)]
 pub(crate) struct RunningPrograms {
     children: Vec<(TracedProgram, Child, Option<ExitStatus>)>,
+    /// What is to be said of those that never listened.
+    silent: Vec<String>,
 }
 
 impl RunningPrograms {
@@ -182,6 +184,7 @@ impl RunningPrograms {
     ) -> Result<Self> {
         let mut running = Self {
             children: Vec::new(),
+            silent: Vec::new(),
         };
         let last = programs.len().saturating_sub(1);
         for (number, program) in programs.into_iter().enumerate() {
@@ -227,9 +230,17 @@ impl RunningPrograms {
             let is_hidden = std::fs::read_dir(format!("/proc/{pid}/fd")).is_err();
             let seen = listens(pid) || (is_hidden && count_listeners(pid) > before);
             if ended.is_some() || (entered && seen) {
-                break;
+                return;
             }
             std::thread::sleep(LOOK);
+        }
+        if !stop.load(Ordering::Relaxed) {
+            self.silent.push(format!(
+                "{} on {} did not listen within {} s; the next program was started all the same",
+                program_name(program),
+                program.host,
+                LISTENS.as_secs()
+            ));
         }
     }
 
@@ -250,7 +261,7 @@ impl RunningPrograms {
     /// Ends those that still run: asked first, then killed.
     pub(crate) fn end(&mut self) -> ProgramsEnd {
         let last = self.children.len().saturating_sub(1);
-        let mut early = Vec::new();
+        let mut early = std::mem::take(&mut self.silent);
         for (number, (program, child, ended)) in self.children.iter_mut().enumerate() {
             *ended = ended.or_else(|| child.try_wait().ok().flatten());
             match ended {
@@ -285,13 +296,7 @@ fn describe_early_end(
     if is_last && status.success() {
         return None;
     }
-    let name = program.command.first().map_or_else(String::new, |name| {
-        Path::new(name)
-            .file_name()
-            .unwrap_or(name)
-            .to_string_lossy()
-            .into_owned()
-    });
+    let name = program_name(program);
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -299,6 +304,17 @@ fn describe_early_end(
     };
     let when = if is_last { "" } else { " before the trace did" };
     Some(format!("{name} on {} ended with {how}{when}", program.host))
+}
+
+/// The name of a program's file.
+fn program_name(program: &TracedProgram) -> String {
+    program.command.first().map_or_else(String::new, |name| {
+        Path::new(name)
+            .file_name()
+            .unwrap_or(name)
+            .to_string_lossy()
+            .into_owned()
+    })
 }
 
 fn ask_to_end(child: &Child) {

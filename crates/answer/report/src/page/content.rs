@@ -19,9 +19,9 @@ use stackline_analyze::names::{point_name, segment_name, segment_place};
 use stackline_analyze::profile::{HostStretch, Profile, profiles};
 use stackline_analyze::stages::Stages;
 use stackline_core::trace_index::HostTrace;
+use stackline_events::EventValue;
 use stackline_events::catalogue::{self, DataFate, Layer};
 use stackline_events::table::FIELDS;
-use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The data of a page as one block of base64.

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use stackline_core::network::Network;
 use stackline_emu::enter::{self, HostProgram};
 use stackline_emu::server::{self, ClientChannel};
+use std::ffi::OsString;
 use std::fs::File;
 
 /// Runs a program on a host of a network that is there as long as somebody runs a program on it.
@@ -39,6 +40,12 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         }
     };
     let network = &network;
+    if let Some(second) = second_host(network, &flags.command) {
+        let message = format!("`{second} --` names a second host, but net exec runs one program");
+        return Err(Error::input(message).hint(
+            "run each program in a terminal of its own, or all of them with `stackline trace --on`",
+        ));
+    }
     emulation.uses()?;
     let entered = emulation
         .host(host)
@@ -61,6 +68,15 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
             .for_each(|note| output::say(&format_args!("note: {note}")));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// A host behind the program, as `trace --on` takes several: `iperf3 -s b -- iperf3 -c a`.
+fn second_host<'c>(network: &Network, command: &'c [OsString]) -> Option<&'c str> {
+    command
+        .windows(2)
+        .filter(|pair| pair[1] == "--")
+        .filter_map(|pair| pair[0].to_str())
+        .find(|word| network.host(word).is_some())
 }
 
 /// A network that is up is entered as it is: what chooses or makes one has no place.

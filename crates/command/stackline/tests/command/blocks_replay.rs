@@ -61,7 +61,7 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
     let evidence = texts(&first["evidence"], "what").join("\n");
     for words in [
         "frames damaged",
-        "segments sent again",
+        "retransmitted",
         "units were given up",
         "of the time of all units",
     ] {

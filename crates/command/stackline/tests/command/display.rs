@@ -279,13 +279,14 @@ fn an_internet_server_and_a_slow_way_back_are_named() {
     );
     let [kind, sentence] = bench("answers", &["--draw", "answer = 30 ms"]);
     assert!(
-        kind == "cpu_limit" && sentence.starts_with("the processor of sun limits"),
+        kind == "cpu_limit" && sentence.starts_with("the limit is the processor of sun"),
         "{sentence}"
     );
     // A serial line may have another rate each way: of 24 bytes there 10 bits each take 0.2 s, of the 4 bytes back 0.53.
     let [kind, sentence] = bench("modem", &["--over", "tty"]);
     assert!(
-        kind == "network_limited" && sentence.starts_with("the link sun>vax is used 76 %"),
+        kind == "network_limited"
+            && sentence.starts_with("the busiest resource is the link sun>vax, in use 76 %"),
         "{sentence}"
     );
 }

@@ -224,7 +224,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     let live = [&live[..], &["-f", "bandwidth x 10"]].concat();
     place
         .stackline(&live)
-        .fails(2, &["no network"])
+        .fails(2, &["no declared network"])
         .hints("simulated and emulated worlds");
     let two = [
         "factors",

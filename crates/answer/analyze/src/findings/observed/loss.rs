@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
-    meaning: "in watched or captured connections: more than 0.1 % of the segments and at least five, or at least 1 %, were retransmitted (or lost, by a QUIC log); its share is a round trip for each, at least 0.05, at most 1",
+    meaning: "in watched or captured connections: more than 0.1 % of the segments and at least five, or at least 1 %, were retransmitted (or lost); its share: a round trip for each, 0.05 to 1",
     find: &[Find::Run(find)],
 };
 

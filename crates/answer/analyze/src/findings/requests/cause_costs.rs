@@ -4,7 +4,7 @@ use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use std::collections::BTreeMap;
 
 /// A share of a cost that counts as all of it.
-const NEARLY_ALL: f64 = 0.95;
+pub(crate) const NEARLY_ALL: f64 = 0.95;
 
 /// Of a cost, what is most of it; what few of the requests are, and how much longer than the mean theirs is.
 const MOST: f64 = 0.6;

@@ -42,12 +42,19 @@ pub(crate) struct Worst<'c> {
     pub(crate) share: f64,
     /// How much shorter all requests would be without it, ns, under the limits that remain.
     pub(crate) removable_ns: i64,
+    /// The requests of one name that have nearly all of it, and how much each of those has, ns, where one has most.
+    pub(crate) of_name: Option<(u64, f64)>,
 }
 
 impl Worst<'_> {
+    /// How many requests have nearly all of it, and how much each of those has, ns: of those of one name where most is theirs.
+    pub(crate) fn of_most(&self) -> (u64, f64) {
+        self.of_name.unwrap_or_else(|| self.cost.of_most())
+    }
+
     /// Of each request that has a part of it worth a word, ns.
     pub(crate) fn each(&self) -> f64 {
-        self.cost.of_most().1
+        self.of_most().1
     }
 
     /// Between whom, in words: `from app to db`.
@@ -72,7 +79,7 @@ impl Worst<'_> {
 
     /// Whether next to none of many requests have it, and little of it: that happens.
     fn is_chance(&self) -> bool {
-        let (requests, each_ns) = self.cost.of_most();
+        let (requests, each_ns) = self.of_most();
         is_chance(requests, self.calls(), self.share) && each_ns < FELT_NS
     }
 
@@ -89,7 +96,7 @@ impl Worst<'_> {
 
     fn takes(&self) -> CauseTimeShare {
         CauseTimeShare {
-            requests: self.cost.of_most().0,
+            requests: self.of_most().0,
             of_requests: self.calls(),
             total_s: self.cost.ns as f64 / 1e9,
             each_s: self.each() / 1e9,
@@ -151,7 +158,7 @@ impl Worst<'_> {
         };
         format!(
             "{} of {} requests, {} each{more}{background}{control}",
-            self.cost.of_most().0,
+            self.of_most().0,
             all,
             format_ns(self.each())
         )
@@ -214,6 +221,7 @@ fn worst_of<'c>(
         cost,
         share,
         removable_ns: cost.removable_ns,
+        of_name: None,
     };
     // What is not ten times as long as it takes to look at it is not attributed.
     let least = least.max(10.0 * costs.observer_ns as f64);

@@ -222,8 +222,9 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     assert!(sentence.contains("20 % is spent at host"), "{sentence}");
     // A way of 7 ms beside one of 1 ms is not a distance; one of 2 ms may be.
     assert!(
-        sentence
-            .contains("the rest is 7.00 ms in transit back and 1.00 ms in transit there: distance cannot"),
+        sentence.contains(
+            "the rest is 7.00 ms in transit back and 1.00 ms in transit there: distance cannot"
+        ),
         "{sentence}"
     );
     assert!(

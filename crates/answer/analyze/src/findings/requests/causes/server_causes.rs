@@ -3,6 +3,7 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
+use crate::findings::requests::cause_costs::NEARLY_ALL;
 use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::{RequestCause, RequestCosts};
 use crate::findings::requests::ends_in_words::client_in_words;
@@ -75,7 +76,14 @@ fn of_server(
     if worst.mean() < SERVER_LEAST && worst.share < often {
         return None;
     }
-    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
+    let named = find_slowest_name(&worst);
+    let which = named
+        .as_ref()
+        .map_or_else(String::new, |named| format!(" for {}", named.name));
+    let worst = Worst {
+        of_name: named.map(|named| (named.requests, named.each_ns)),
+        ..worst
+    };
     let sentence = format!("{} {does}{which}: {}", worst.place, worst.time_in_words());
     Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))
 }
@@ -83,19 +91,52 @@ fn of_server(
 /// Of the time at a place, as much as those of one name must have for it to be said.
 const NAMED: f64 = 0.8;
 
+/// Requests of one name that have most of a cost.
+pub(super) struct SlowestName {
+    name: String,
+    /// How many of them have nearly all of theirs, and how much each of those has, ns.
+    requests: u64,
+    each_ns: f64,
+}
+
 /// What the requests that cost most ask for, where most of that is of one name.
 pub(super) fn slowest_name(worst: &Worst<'_>) -> Option<String> {
+    find_slowest_name(worst).map(|named| named.name)
+}
+
+fn find_slowest_name(worst: &Worst<'_>) -> Option<SlowestName> {
     let requests = worst.costs.requests.iter();
     let by_row: BTreeMap<u32, &TracedRequest> =
         requests.map(|request| (request.row, request)).collect();
-    let mut by_name: BTreeMap<String, i64> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for (ns, row) in &worst.cost.rows {
         let name = by_row.get(row).copied().map(generalise_request);
-        *by_name.entry(name.unwrap_or_default()).or_default() += ns;
+        by_name
+            .entry(name.unwrap_or_default())
+            .or_default()
+            .push(*ns);
     }
-    let all: i64 = by_name.values().sum();
-    let (name, ns) = by_name.into_iter().max_by_key(|(_, ns)| *ns)?;
-    (!name.is_empty() && ns as f64 >= NAMED * all as f64).then_some(name)
+    let all: i64 = by_name.values().flatten().sum();
+    let (name, mut times) = by_name
+        .into_iter()
+        .max_by_key(|(_, times)| times.iter().sum::<i64>())?;
+    let sum: i64 = times.iter().sum();
+    if name.is_empty() || (sum as f64) < NAMED * all as f64 {
+        return None;
+    }
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let (mut requests, mut ns) = (0, 0);
+    for time in times {
+        if ns as f64 >= NEARLY_ALL * sum as f64 {
+            break;
+        }
+        (requests, ns) = (requests + 1, ns + time);
+    }
+    Some(SlowestName {
+        name,
+        requests,
+        each_ns: ns as f64 / crate::statistics::to_f64(requests.max(1)),
+    })
 }
 
 pub(crate) fn server_computes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -141,7 +182,7 @@ fn of_transaction(
     // Those that have most of it; others have next to nothing.
     let mut rows = worst.cost.rows.clone();
     rows.sort_unstable_by(|a, b| b.cmp(a));
-    rows.truncate(usize::try_from(worst.cost.of_most().0).unwrap_or(usize::MAX));
+    rows.truncate(usize::try_from(worst.of_most().0).unwrap_or(usize::MAX));
     let wait = find_transaction_wait(requests, &rows)?;
     let client = client_in_words(&requests[wait.ends_with]);
     let whose = match wait.is_of_same_program {

@@ -137,10 +137,9 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
             "; {} was asked for again, because no answer came",
             asked.name
         ),
-        (None, Some(way_ns)) => format!(
-            "; the network there and back takes {} of each",
-            format_ns(way_ns)
-        ),
+        (None, Some(way_ns)) => {
+            format!("; the round trip to it takes {} of each", format_ns(way_ns))
+        }
         (None, None) => String::new(),
     };
     let at_whom = server.map_or_else(String::new, |server| format!(" at {}", server.name));
