@@ -194,6 +194,11 @@ impl RequestConnection {
             own.closed_ns.get_or_insert(at_ns);
             own.reset_ns = own.reset_ns.or(segment.reset.then_some(at_ns));
         }
+        if segment.reset && passing.arrives {
+            self.ways[way as usize]
+                .reset_arrived_ns
+                .get_or_insert(at_ns);
+        }
         if segment.syn {
             self.syn(at_ns, way, passing, segment);
         } else if passing.arrives && way == EventStreamDirection::There {

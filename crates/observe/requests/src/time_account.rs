@@ -77,7 +77,8 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     let mut account = PhaseAccount {
         at: begin,
         end,
-        is_of_one_clock: is_of_one_clock(exchange),
+        // What arrives after the client has given up is no part of its time, by whatever clock.
+        is_of_one_clock: is_of_one_clock(exchange) || exchange.gave_up.is_some(),
         phases: [None; ExchangePhase::ALL.len()],
     };
     let set_up = [exchange.lookup, exchange.connect, exchange.handshake].map(last);

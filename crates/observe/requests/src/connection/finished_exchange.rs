@@ -284,7 +284,8 @@ impl RequestConnection {
         self.open.len() > MOST_UNREAD
     }
 
-    /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it.
+    /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it; or says
+    /// something last and closes before an answer could come.
     pub(super) fn wants_no_answer(
         &self,
         side: EventStreamDirection,
@@ -296,7 +297,10 @@ impl RequestConnection {
         let sent = request.left.or(request.arrived);
         let goes_on = sent
             .is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
-        !self.conversation.is_exact() && is_silent && goes_on
+        let round_trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
+        let leaves = self.ways[side as usize].closed_ns == Some(until)
+            && sent.is_some_and(|(_, last)| until.saturating_sub(last) < round_trip_ns);
+        !self.conversation.is_exact() && ((is_silent && goes_on) || leaves)
     }
 
     /// When a side closed that takes nothing any more: it resets the connection when something comes.
@@ -348,7 +352,7 @@ impl RequestConnection {
                 "nothing answered its connection"
             }),
             is_unopened: true,
-            gave_up: answers.reset_ns,
+            gave_up: answers.reset_arrived_ns.or(answers.reset_ns),
         })
     }
 

@@ -544,6 +544,25 @@ fn a_stream_that_nobody_answers_is_no_request() {
 }
 
 #[test]
+fn a_farewell_is_no_request() {
+    let last_said = |close_ms| {
+        let mut path = Path::new();
+        path.connect(0);
+        path.send(20, 0, b"ask\n", "");
+        path.send(40, 1, b"answer\n", "");
+        path.send(60, 0, b"bye\n", "");
+        path.send(close_ms, 0, b"", "F");
+        path.send(close_ms + 6, 1, b"", "F");
+        path.finish().remove(1)
+    };
+    // The round trip is 10 ms.
+    let farewell = last_said(61);
+    assert_eq!((farewell.kind, farewell.void), (ExchangeKind::OneWay, None));
+    let waits = last_said(400);
+    assert_eq!(waits.void, Some("nothing answered it"));
+}
+
+#[test]
 fn an_answer_that_nobody_takes_any_more_is_none() {
     let answered = |closing: &str, refused: &str| {
         let mut path = Path::new();
@@ -597,7 +616,8 @@ fn a_connection_that_is_refused_is_an_attempt() {
     assert!(done[0].is_unopened);
     assert_eq!(
         (done[0].begin_ns(), done[0].end_ns()),
-        (Some(0), Some(5 * MS))
+        (Some(0), Some(10 * MS)),
+        "its client hears of it 5 ms later"
     );
     assert_eq!(done[0].void, Some("its connection was refused"));
     let mut path = Path::new();

@@ -159,7 +159,7 @@ fn lines_of_requests_have_the_name_of_what_was_asked() {
     let log = "REQUEST; client; 0; 10; 7; call; HTTP/1.1; 1; GET /slow/1; 200; client; web\n\
                REQUEST; client; 0; 20; 8; call; RESP; 1; GET; ; client; web\n\
                APP_CALL; client; 0; 30; 9\n";
-    let mut events = EventTable::default();
+    let mut events = stackline_events::EventTable::default();
     stackline_events::text::EventTextReader::new(log.as_bytes(), "log")
         .for_each(|event| events.push_event(&event.unwrap()));
     let names = request_names(&events);
