@@ -295,8 +295,11 @@ impl RequestConnection {
         let other = &self.ways[1 - side as usize];
         let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
         let sent = request.left.or(request.arrived);
-        let goes_on = sent
-            .is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
+        // What stands behind a gap of a stream that nobody answers goes on with it.
+        let goes_on = sent.is_some_and(|(first, last)| {
+            let first = if request.from > 0 { self.first_ns } else { first };
+            until.saturating_sub(last) <= last.saturating_sub(first)
+        });
         let round_trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
         let leaves = self.ways[side as usize].closed_ns == Some(until)
             && sent.is_some_and(|(_, last)| until.saturating_sub(last) < round_trip_ns);

@@ -93,7 +93,9 @@ fn named_requests<'r>(
             request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
         named.failed += u64::from(request.has_no_good_answer());
-        named.is_background = request.is_background() && (named.count == 1 || named.is_background);
+        // What is made for a request of the caller's is the caller's.
+        let is_background = request.parent.is_none() && request.is_background();
+        named.is_background = is_background && (named.count == 1 || named.is_background);
         named.server_pids.extend(request.server_pid);
         let Some(times) = request.times else { continue };
         let total_ns = times.total.max(0).unsigned_abs();
@@ -161,6 +163,8 @@ mod tests {
             parent,
             end_ns,
             is_call: true,
+            // The last program of the trace asked the web server, which asked the others.
+            is_callers: Some(unit == 0),
             protocol: "HTTP/1.1".into(),
             name: "GET /a/1".into(),
             server: server.into(),
@@ -182,6 +186,7 @@ mod tests {
         ];
         let accounts = RequestAccounts::on_network(&all, None, HashMap::new());
         let found = named_requests(&all, &accounts);
+        assert!(found.iter().all(|named| !named.is_background));
         let rows: Vec<(&str, u64, bool, &str, f64)> = found
             .iter()
             .map(|named| {
