@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The host of programs on this machine.
 pub const HERE: &str = "here";
 /// How long a program that serves may take until it listens.
-const LISTENS: Duration = Duration::from_secs(10);
+const LISTENS: Duration = Duration::from_secs(3);
 /// How long one may take to end after it was asked to.
 const ENDS: Duration = Duration::from_secs(5);
 /// How often it is looked.

@@ -297,7 +297,11 @@ impl RequestConnection {
         let sent = request.left.or(request.arrived);
         // What stands behind a gap of a stream that nobody answers goes on with it.
         let goes_on = sent.is_some_and(|(first, last)| {
-            let first = if request.from > 0 { self.first_ns } else { first };
+            let first = if request.from > 0 {
+                self.first_ns
+            } else {
+                first
+            };
             until.saturating_sub(last) <= last.saturating_sub(first)
         });
         let round_trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);

@@ -324,6 +324,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
         request.is_callers = log.number(row, "is_callers").map(|of| of == 1);
     });
     find_ports(&mut all, log);
+    find_servers(&mut all);
     find_responders(&mut all);
     mark_control_requests(&mut all, log);
     all
@@ -363,6 +364,31 @@ fn find_ports(all: &mut [TracedRequest], log: &EventRows<'_>) {
         .collect();
     for request in all {
         request.port = ports.get(&unit_ids::parts(request.unit).0).copied();
+    }
+}
+
+/// Who serves those whose connections no program has taken yet: the one program that serves others at that port.
+fn find_servers(all: &mut [TracedRequest]) {
+    let mut programs: BTreeMap<(&str, u16), Option<&str>> = BTreeMap::new();
+    for request in all.iter().filter(|one| !one.programs.1.is_empty()) {
+        let Some(port) = request.port else { continue };
+        let program = request.programs.1.as_str();
+        programs
+            .entry((&request.server, port))
+            .and_modify(|known| *known = known.filter(|known| *known == program))
+            .or_insert(Some(program));
+    }
+    let found = all.iter().map(|request| {
+        let is_asked = request.is_call && request.programs.1.is_empty();
+        let port = request.port.filter(|_| is_asked)?;
+        let program = programs.get(&(request.server.as_str(), port))?;
+        program.map(str::to_owned)
+    });
+    let found: Vec<Option<String>> = found.collect();
+    for (request, program) in all.iter_mut().zip(found) {
+        if let Some(program) = program {
+            request.programs.1 = program;
+        }
     }
 }
 

@@ -229,3 +229,28 @@ fn a_server_of_this_machine_that_was_not_traced_is_named_by_its_process() {
     let all = format!("{:?}", found(&ten(&traced)));
     assert!(!all.contains("--pid"), "{all}");
 }
+
+/// A connection that waits to be accepted has no program yet: it is the one that serves others at its port.
+#[test]
+fn whose_connection_was_not_accepted_waits_for_the_program_of_its_port() {
+    let given_up = |end_ms, server| Planted {
+        bytes: (100, 0),
+        unknown: Some("nothing answered it"),
+        gave_up: true,
+        programs: Some(("curl", server)),
+        ..Planted::of(end_ms, &[("there", 1), ("work", 499)])
+    };
+    let requests = [
+        given_up(1500, "httpd"),
+        given_up(2500, ""),
+        given_up(3500, "httpd"),
+        given_up(4500, ""),
+    ];
+    let found = found_at(&requests, &[80; 4]);
+    assert_eq!(found[0].kind, "unanswered_requests", "{found:?}");
+    let sentence = &found[0].sentence;
+    assert!(
+        sentence.starts_with("httpd on b (port 80) did not answer 4 of 4 requests"),
+        "{sentence}"
+    );
+}
