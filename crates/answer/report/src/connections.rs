@@ -113,7 +113,7 @@ mod tests {
         );
         assert_eq!(
             (lines.len(), *lines.last().unwrap()),
-            (42, "and 2 with less data")
+            (42, "and 2 more with less data")
         );
     }
 }
