@@ -419,7 +419,7 @@ fn checks(
         .filter(|(least, most)| *most > UNEVEN * least && n > 8.0)
     {
         doubts.push(format!(
-            "the spread differs between combinations ({least:.2e} to {most:.2e}): intervals use each one's own"
+            "the spread differs between combinations ({least:.2e} to {most:.2e}): the interval of each combination uses its own spread"
         ));
     }
     if let Some(chance) = drift(fit, observed).filter(|chance| *chance < 0.01) {

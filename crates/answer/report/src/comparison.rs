@@ -104,7 +104,7 @@ fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) ->
         Pairing::Alone => vec![b, "  only in the second run".to_owned()],
     };
     if nothing {
-        lines.push("  nothing was measured in both".to_owned());
+        lines.push("  the two runs have no measurement in common".to_owned());
     }
     if let Some(unlike) = &comparison.unlike_placement {
         lines.extend(

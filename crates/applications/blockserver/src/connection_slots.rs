@@ -105,7 +105,7 @@ impl BlockConnectionSlots {
             self.trusted.enter().ok_or_else(words)?
         } else {
             let words = format!(
-                "{} has reached its limit of readers: {}; the one that was idle longest was closed",
+                "{} has reached its limit of readers: {}; the one that was idle longest was disconnected",
                 self.name, self.limits.readers
             );
             let stream = stream.try_clone().map_err(|error| error.to_string())?;

@@ -146,7 +146,7 @@ fn same(about: &BlockSet, source: &mut dyn BlockSource, number: u64, checksum: u
         return Ok(());
     }
     let error = Error::input(format!(
-        "the set {} was begun with different content: its block {number} differs",
+        "the set {} was started with different content: its block {number} differs",
         about.name
     ));
     Err(error.hint(

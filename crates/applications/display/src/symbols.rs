@@ -78,7 +78,7 @@ impl DisplayRefusal {
             Self::TooMany => "the maximum number already exists",
             Self::Order => "the request does not match what is open",
             Self::TooMuch => {
-                "a picture has more than the display draws at most: the rest is omitted"
+                "a picture has more items than the display can draw: the rest is omitted"
             }
             Self::NoDisplay => "no display answers the agent that this client is connected to",
             Self::Bytes => "the item's bytes do not fit its kind",

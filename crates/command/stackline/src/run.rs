@@ -201,7 +201,8 @@ fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &Atomic
 fn traced_once(flags: &flags::RunFlags) -> Result<()> {
     let what = match (flags.trace, &flags.seeds, flags.check_determinism) {
         (true, Some(Seeds(seeds)), _) => {
-            let message = "--seeds makes the runs of many seeds side by side and keeps no events, but --trace keeps events";
+            let message =
+                "--seeds runs many seeds in parallel and keeps no events, but --trace needs them";
             Error::input(message).hint(format!(
                 "`--seed {} --trace` traces the runs of one seed",
                 seeds.start()

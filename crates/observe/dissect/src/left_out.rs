@@ -47,7 +47,7 @@ bounds! {
     Fragments "fragments" 1024, "fragmented packets", "more than {} were waiting for their remaining fragments";
     // --- streams of a capture ---
     Streams "streams" 1 << 18, "packets", "their captures have more than {} streams";
-    Begun "begun" 1 << 20, "stream starts that other captures could have counted from", "there are more than {}";
+    Begun "begun" 1 << 20, "positions that other captures could have taken as the start of the stream", "there are more than {}";
     Ranges "ranges" 1024, "gaps that are treated as filled", "a stream has more than {} of them";
     Flows "flows" 1 << 20, "emulated-network connections without offsets", "there are more than {}";
     // --- what the sides of a connection say ---

@@ -61,7 +61,7 @@ impl KernelTrace {
             }
         }
         if trace.events.is_empty() {
-            Err("this kernel has none of the trace events".into())
+            Err("this kernel provides none of the required trace events".into())
         } else {
             Ok((trace, absent))
         }

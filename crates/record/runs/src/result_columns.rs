@@ -174,7 +174,7 @@ pub const COLUMNS: &[ResultColumn] = &[
     real("connect_mean_s", |r| mean(&r.record.connects), "mean time of connect plus disconnect"),
     real("connect_min_s", |r| least(&r.record.connects), "minimum of these times"),
     real("connect_max_s", |r| largest(&r.record.connects), "maximum of these times"),
-    ints("connect_ns", |r| values(&r.record.connects), "times of connect plus disconnect that occurred, in ns, ascending"),
+    ints("connect_ns", |r| values(&r.record.connects), "observed times of connect plus disconnect, in ns, ascending"),
     ints("connect_count", |r| occurrences(&r.record.connects), "how often each of them occurred"),
     int("paced", |r| counted(&r.record.lateness), "number of paced operations"),
     real("lateness_mean_s", |r| mean(&r.record.lateness), "mean delay of their starts"),

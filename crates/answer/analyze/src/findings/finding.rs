@@ -67,7 +67,7 @@ impl CauseTimeShare {
             limit => format!("; {limit}"),
         };
         format!(
-            "without it all requests together would take {} instead of {}{limit}",
+            "without it, all requests together would take {} instead of {}{limit}",
             units::format_time(self.without_s),
             units::format_time(self.of_s)
         )

@@ -30,7 +30,7 @@ pub(crate) fn join(
         return Ok(());
     }
     let captured = captured.ok_or_else(|| {
-        Error::input("--log adds to requests in captures, but no capture is specified")
+        Error::input("--log adds information to requests in captures, but no capture is specified")
             .hint("specify a capture before it")
     })?;
     for log in &request.server_logs {

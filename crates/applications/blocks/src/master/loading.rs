@@ -45,7 +45,7 @@ impl SetState {
         } else if self.loader.is_some_and(|loader| loader != connection) {
             format!("another client is loading the set {name}")
         } else if self.about != *about {
-            format!("the set {name} was begun with a different size, block size or placement")
+            format!("the set {name} was started with a different size, block size or placement")
         } else {
             self.loader = Some(connection);
             return Ok(self.rows.written());

@@ -85,7 +85,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
     )?;
     numbers(&read).ok_or_else(|| {
         Error::input(format!("{text} is not a list of disks"))
-            .hint("write numbers from 0, separated by commas or white space")
+            .hint("write numbers counted from 0, separated by commas or white space")
     })
 }
 

@@ -460,7 +460,7 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
                         ends.ok_or_else(|| bad("write numbers as in numbers=1,2,7-9"))?;
                     let count = last
                         .checked_sub(first)
-                        .ok_or_else(|| bad("a span of numbers must begin with the smaller one"))?;
+                        .ok_or_else(|| bad("a range must begin with its smaller number"))?;
                     if last == END {
                         return Err(bad(&format!(
                             "no block has the number {END}: it marks the end of a list"

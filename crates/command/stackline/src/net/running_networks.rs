@@ -24,8 +24,9 @@ pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
                 "{several} networks named {} are up, built from different specifications",
                 description.network.name
             );
-            Err(Error::input(message)
-                .hint("take one of them down; `stackline net list` shows which have programs"))
+            Err(Error::input(message).hint(
+                "take one of them down; `stackline net list` shows which have programs running",
+            ))
         }
         None => Err(Error::input(format!("no network named {word} is up"))
             .hint("`stackline net up SPEC` makes one")),

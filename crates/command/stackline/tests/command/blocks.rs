@@ -269,7 +269,7 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
         (!site.blocks(&refused).err.contains("somebody else")).then_some(())
     });
     site.blocks(&refused)
-        .fails(2, &["begun with different content"])
+        .fails(2, &["started with different content"])
         .hints("blocks delete");
     let done = site.blocks(&["load", "data", "data", "--block", "4k"]);
     assert!(

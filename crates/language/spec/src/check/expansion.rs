@@ -469,7 +469,7 @@ impl Checker<'_> {
                 "the load is zero for every value",
             );
             self.report
-                .push(diagnostic.hint("include a number of pairs above 0"));
+                .push(diagnostic.hint("include at least one number of pairs above 0"));
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) fn values(sweep: &Sweep, report: &mut DiagnosticReport) -> Option<Vec
 fn too_many(span: TextSpan) -> Diagnostic {
     Diagnostic::error(
         span,
-        format!("a sweep has more than {MOST} values"),
+        format!("a sweep can have at most {MOST} values"),
         "the series is too long",
     )
     .hint("write two values before `...` to specify a larger step")

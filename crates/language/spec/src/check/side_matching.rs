@@ -240,7 +240,7 @@ fn after(
         ),
         (_, Connected) => refused(
             format!("`{name}` outside a bulk transfer"),
-            "expected its start before this",
+            "this has no matching start before it",
         ),
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn check_termination(
     };
     let drawn = |size: &Size| matches!(size, Size::Drawn(_));
     if data.count == UnitCount::Unlimited && any(&|body| !any_call(body, &communicates)) {
-        let message = format!("a repeat of `{name}` would never end");
+        let message = format!("repeating `{name}` would never end");
         return Some(
             Diagnostic::error(span, message, "it only waits, so no time limit ends it")
                 .hint("write a number of units, as in `*1000`"),
@@ -38,9 +38,9 @@ pub(crate) fn check_termination(
         && drawn(&data.unit)
         && any(&unsized_body)
     {
-        let message = format!("a repeat of `{name}` would never reach the amount");
+        let message = format!("repeating `{name}` would never reach the amount");
         return Some(
-            Diagnostic::error(span, message, "it has no data unit of the random size")
+            Diagnostic::error(span, message, "none of its data units has a random size")
                 .hint("write a number of units, as in `*1000`"),
         );
     }

@@ -502,7 +502,7 @@ impl Http1 {
         if end.is_none() {
             if own.held.len() > LONGEST_CHUNK_LINE {
                 found.push(DissectorEvent::LeftOut(Bound::ChunkLine, 1));
-                self.lose(side, "its chunks have no valid length", found);
+                self.lose(side, "one of its chunks has an invalid length", found);
             }
             return used;
         }
@@ -517,7 +517,7 @@ impl Http1 {
         match length {
             Some(0) => own.state = Http1ParserState::Trailers,
             Some(length) => own.state = Http1ParserState::Chunk(length),
-            None => self.lose(side, "its chunks have no valid length", found),
+            None => self.lose(side, "one of its chunks has an invalid length", found),
         }
         used
     }

@@ -152,7 +152,7 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
     ];
     let mut sheet = Sheet::new(
         "Judgement",
-        "how much of the paper is predicted by its profile",
+        "share of the paper's results that its profile predicts",
         &columns,
     );
     let mut totals = [0usize; 5];

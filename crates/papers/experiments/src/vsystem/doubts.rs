@@ -40,7 +40,7 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
         (
             "7.5 items per second are the maximum at 1200 bit/s",
             "8",
-            "with start and stop bits, the maximum is 6.0; 6.2 were measured in batches, and 7.4 where the terminal \
+            "with start and stop bits, the maximum is 6.0; 6.2 was measured in batches, and 7.4 where the terminal \
              driver buffers the last 1 to 2 KB".into(),
         ),
         (

@@ -203,7 +203,7 @@ catalogue! {
         "a connection as reported by the kernel at the end of an interval; retransmits, busy, limited and acknowledged values cover that interval";
 
     BlastSend = "BLAST_SEND", Protocol: { unit, stream, offset, bytes, cause }
-        "a packet is sent; `cause` is new or the cause of the retransmission";
+        "a packet is sent; `cause` is `new` or the reason for the retransmission";
 
     BlastRetransmit = "BLAST_RETRANSMIT", Protocol fate SentAgain: { unit, stream, offset, bytes, cause }
         "data is retransmitted";

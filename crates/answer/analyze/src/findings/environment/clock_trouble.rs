@@ -34,7 +34,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         tries: vec![
             "synchronise the hosts' clocks with a daemon (chrony or ptp4l), and wait until it has settled before measuring"
                 .into(),
-            "trust times within one host; between hosts, only times longer than the error".into(),
+            "trust times within one host; between hosts, only times longer than the clock error".into(),
         ],
         ..finding
     })

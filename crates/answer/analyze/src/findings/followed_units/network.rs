@@ -244,10 +244,9 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         session.costs(share)
     );
     let finding = report.finding(share, 0.6, sentence)?;
-    Some(
-        finding
-            .attempt("`--across SPEC` models the network and shows which port, link or end it is"),
-    )
+    Some(finding.attempt(
+        "`--across SPEC` models the network and shows which port, link or end is responsible",
+    ))
 }
 
 /// A link at its rate, of a session whose servers do not wait to send.

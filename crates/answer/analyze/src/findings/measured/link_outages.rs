@@ -104,7 +104,7 @@ impl LinkOutage {
             format!("from {} to {}", word(from), word(to))
         };
         match times.as_slice() {
-            [] => format!("carries nothing at times ({why})"),
+            [] => format!("carries no traffic at times ({why})"),
             [one] => format!("carries nothing {} ({why})", when(one)),
             [first, ..] => format!(
                 "carries nothing {} times, first {} ({why})",

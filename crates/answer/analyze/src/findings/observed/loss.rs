@@ -108,7 +108,7 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
         )
     } else {
         let lost = counted(one.lost, "packet");
-        format!("{lost} that {host} sent, but mostly did not log, were lost{causes}")
+        format!("{lost} that {host} sent were lost, and it did not log most of them{causes}")
     };
     let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
     // A window that is full is what losses left of it.

@@ -48,8 +48,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     });
     let found = report_worst_connection(&KIND, log, found)?;
     Some(
-        found.attempt(
-            "make the program that reads there faster; a larger buffer only delays the data",
-        ),
+        found
+            .attempt("speed up the program that reads there; a larger buffer only delays the data"),
     )
 }

@@ -246,7 +246,7 @@ pub(crate) fn server_child(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         RequestCause::ChildProcess,
         does,
         0.9,
-        "start it once and keep it, or do its work within the server",
+        "start it once and keep it running, or do its work within the server",
     )
 }
 
@@ -315,7 +315,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (false, Some(pid)) => (
             "takes the time",
             0.9,
-            format!("it is process {pid} of this machine: run `stackline trace --pid {pid}` while the client asks it, as root; that shows what its threads wait for"),
+            format!("it is process {pid} on this machine: as root, run `stackline trace --pid {pid}` while the client sends requests, to see what its threads wait for"),
         ),
         (false, None) => (
             "takes the time",

@@ -67,7 +67,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let found = report_request_cause(kind, log, worst, 0.95, sentence);
     Some(
         found.attempt("check whether the server is up, and what takes it so long").attempt(
-            "make the client wait longer than the server takes: the server works on requests that the client has already given up",
+            "make the client wait longer than the server takes: the server is still working on requests that the client has already given up on",
         ),
     )
 }

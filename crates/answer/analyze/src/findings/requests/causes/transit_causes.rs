@@ -316,7 +316,7 @@ impl RequestRows {
 pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Held, WAY_LEAST)?;
     let sentence = format!(
-        "Nagle's algorithm at {} holds back the end of messages until what came before is acknowledged: {}",
+        "Nagle's algorithm at {} holds back the end of messages until the data before it is acknowledged: {}",
         worst.place,
         worst.time_in_words()
     );
