@@ -54,7 +54,7 @@ impl<'l> FailedGroup<'l> {
     pub(super) fn count_among_connections(&self, all: &[TracedRequest]) -> String {
         let first = self.first();
         let is_alike = |one: &&TracedRequest| {
-            let (same, port) = (&one.programs.0 == &first.programs.0, one.port == first.port);
+            let (same, port) = (one.programs.0 == first.programs.0, one.port == first.port);
             same && port && one.client == first.client && one.server == first.server
         };
         let flow = |one: &TracedRequest| stackline_events::unit_ids::parts(one.unit).0;

@@ -70,11 +70,11 @@ impl<'c> GivenUpRequests<'c> {
 
     /// The deadline, where it is one: all of them take about that.
     pub(super) fn deadline_ns(&self) -> Option<f64> {
-        let asked = |one: &&TracedRequest| {
+        let asked = |one: &TracedRequest| {
             let times = one.times?;
             Some(times.total - times.lookup - times.connect - times.handshake - times.client)
         };
-        let mut waited: Vec<i64> = self.failed.iter().filter_map(|one| asked(&one)).collect();
+        let mut waited: Vec<i64> = self.failed.iter().filter_map(|one| asked(one)).collect();
         waited.sort_unstable();
         let (least, usual) = (
             *waited.first()? as f64,
