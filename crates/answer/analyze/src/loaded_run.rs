@@ -173,7 +173,13 @@ impl LoadedRun {
         let (excerpt, _) = self.part.as_ref()?;
         let runs = self.index.runs.iter().filter(|run| !run.warmup).count();
         let whole = excerpt.runs.len();
-        let what = match (runs, whole) { (0, _) => "lifelines cover only the beginning of the run".to_owned(), (_, 0) => "no run has few enough events, so findings are based on records and lifelines cover only a beginning".to_owned(), _ => format!("findings and lifelines cover {whole} of {runs} runs"), };
+        let what = match (runs, whole) {
+            (0, _) => "lifelines cover only the beginning of the run".to_owned(),
+            (_, 0) => "no run has few enough events, so findings are based on records and \
+                       lifelines cover only a beginning"
+                .to_owned(),
+            _ => format!("findings and lifelines cover {whole} of {runs} runs"),
+        };
         Some(describe_beyond(
             &self.run.path,
             command,

@@ -25,12 +25,13 @@ export function waterfall(where, model, line, dark) {
   }
   const first = all[root];
   const servers = [...new Set(found.map((row) => row.requests[0].server))];
+  const colours = palette(dark);
   const shown = found.slice(0, MOST_ROWS);
   const left = found.slice(MOST_ROWS).reduce((sum, row) => sum + row.requests.length, 0);
   fill(where,
     element("h2", {}, "One request, hop by hop"),
-    element("p", { class: "soft" }, `${first.name}: ${time(first.took)}. Each bar lies where it is in this time. Select a line below to see its request.`),
-    ...shown.map((row) => hop(model, row, first, palette(dark)[servers.indexOf(row.requests[0].server) % 7])),
+    element("p", { class: "soft" }, `${first.name}: ${time(first.took)}. Each bar lies where it is in this time. Click a lifeline below to see its request.`),
+    ...shown.map((row) => hop(model, row, first, colours[servers.indexOf(row.requests[0].server) % colours.length])),
     left > 0 ? element("p", { class: "soft" }, `${counted(left, "further request")} not shown.`) : null);
 }
 

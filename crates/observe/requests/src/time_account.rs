@@ -78,7 +78,7 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
         at: begin,
         end,
         // What arrives after the client has given up is no part of its time, by whatever clock.
-        is_of_one_clock: is_of_one_clock(exchange) || exchange.gave_up.is_some(),
+        is_bounded: is_of_one_clock(exchange) || exchange.gave_up.is_some(),
         phases: [None; ExchangePhase::ALL.len()],
     };
     let set_up = [exchange.lookup, exchange.connect, exchange.handshake].map(last);
@@ -130,7 +130,8 @@ fn round_ends(
 struct PhaseAccount {
     at: u64,
     end: u64,
-    is_of_one_clock: bool,
+    /// Whether no part can begin before the one before it ended, nor end behind the whole.
+    is_bounded: bool,
     phases: ExchangePhaseTimes,
 }
 
@@ -143,7 +144,7 @@ impl PhaseAccount {
             let Some(part_end) = *part_end else { continue };
             // On one clock a part that began before the one before it ended belongs to that: data in a SYN (RFC 7413), an answer that
             // begins while the request still leaves.
-            let part_end = match (self.is_of_one_clock, asked) {
+            let part_end = match (self.is_bounded, asked) {
                 (false, _) => part_end,
                 (true, Some(asked)) if number < before_request => part_end
                     .clamp(self.at, self.end.max(self.at))

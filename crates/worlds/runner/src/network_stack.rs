@@ -51,7 +51,15 @@ pub fn parse_stack(over: &str, world: World) -> Result<Stack> {
     let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
     let text = format!("{pair}{over} across pair in {world};");
     let source = SpecSource::made("--over", text);
-    let plan: Plan = source.plan_in(world, Overrides::default()).map_err(|error| { let hint = format!("`stackline stacks --in {world}` lists the stacks; add a stack's name to list its options"); error.within(&format!("--over {over}")).hint(hint) })?;
+    let listed = || {
+        format!(
+            "`stackline stacks --in {world}` lists the stacks; add a stack's name to list its \
+             options"
+        )
+    };
+    let plan: Plan = source
+        .plan_in(world, Overrides::default())
+        .map_err(|error| error.within(&format!("--over {over}")).hint(listed()))?;
     let stack = plan
         .measurements
         .first()

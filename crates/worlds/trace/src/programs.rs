@@ -213,8 +213,8 @@ impl RunningPrograms {
         Ok(running)
     }
 
-    /// Waits until the newest program, or one that it started, listens. Of a program of another user it is only seen that there are more
-    /// listeners than `before`.
+    /// Waits until the newest program, or one that it started, listens. The sockets of another user's program cannot be read: there it
+    /// waits until the namespace has more listeners than `before`.
     fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
         let Some((program, child, ended)) = self.children.last_mut() else {
             return;
@@ -236,7 +236,7 @@ impl RunningPrograms {
         }
         if !stop.load(Ordering::Relaxed) {
             self.silent.push(format!(
-                "{} on {} did not listen within {} s; the next program was started all the same",
+                "{} on {} did not listen within {} s; the next program was started anyway",
                 program_name(program),
                 program.host,
                 LISTENS.as_secs()

@@ -51,6 +51,14 @@ pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarr
     }
 }
 
+/// What may stand behind `--over`.
+const EXAMPLES: &str = "as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, \
+                        --over tty, --over 'tty(bits = 8)'";
+/// The options of PUP.
+const PUP_OPTIONS: &str = "pup has packet = 1 to 532 (bytes of data), send_buffer and \
+                           receive_buffer = SIZE, timeout = TIME (fixed; otherwise it adapts to \
+                           the round trip)";
+
 fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _))))
     {
@@ -73,9 +81,19 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
         ))
         .hint("as in --over tcp --display-over 'tcp(nodelay)'"));
     }
-    match (client.name.as_str(), display.name.as_str()) { ("tcp", "tcp") => Ok(DisplayCarrierStack::Tcp([client, display])), ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)), ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp), ("ikp", _) => Err(Error::input(format!("--over {over}: display messages are V messages of 1024 bytes"))
-.hint("use --over ikp, without options")), _ => Err(Error::input(format!( "--over {over}: requests go over tcp, pup, blast, saw, window, ikp or a serial line" ))
-.hint("as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, --over tty, --over 'tty(bits = 8)'")), }
+    match (client.name.as_str(), display.name.as_str()) {
+        ("tcp", "tcp") => Ok(DisplayCarrierStack::Tcp([client, display])),
+        ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)),
+        ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp),
+        ("ikp", _) => Err(Error::input(format!(
+            "--over {over}: display messages are V messages of 1024 bytes"
+        ))
+        .hint("use --over ikp, without options")),
+        _ => Err(Error::input(format!(
+            "--over {over}: requests go over tcp, pup, blast, saw, window, ikp or a serial line"
+        ))
+        .hint(EXAMPLES)),
+    }
 }
 
 /// The name and the options of `name(option, option = value)`.
@@ -121,9 +139,8 @@ fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
 fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
     let mut own = pup::PupOptions::default();
     for (name, value) in options {
-        let refused = |why: &str| {
-            Error::input(format!("--over pup({name}): {why}")).hint( "pup has packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, timeout = TIME (fixed; otherwise it adapts to the round trip)", )
-        };
+        let refused =
+            |why: &str| Error::input(format!("--over pup({name}): {why}")).hint(PUP_OPTIONS);
         let bytes = || parse_size(&value.replace(' ', "")).map_err(|why: String| refused(&why));
         match *name {
             "packet" => {

@@ -25,7 +25,7 @@ pub(crate) struct ImportFlags {
     /// How far a host's clock is ahead (+) or behind (-), which is subtracted from its times; may be repeated
     #[arg(long, value_name = "HOST=+TIME", allow_hyphen_values = true, value_parser = clock)]
     pub(crate) clock: Vec<(String, i64)>,
-    /// The format of all logs, if it cannot be recognised: text, tape, capture, qlog, otlp, jaeger, ulm, bp
+    /// Format of all logs, where stackline does not recognise it: text, tape, capture, qlog, otlp, jaeger, ulm, bp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
     /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; may be repeated
@@ -66,7 +66,7 @@ pub(crate) struct Export {
     /// A trace for Perfetto's viewer: a tar file with one file per host and a manifest
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) perfetto: Option<Option<PathBuf>>,
-    /// Use times of the reference host's clock instead of each host's own (text, tape; the other formats always do)
+    /// Write times of the reference host's clock, not of each host's own; only text and tape need this flag
     #[arg(long)]
     pub(crate) reference: bool,
     /// Start at this time, counted from the first event as on the page, such as 1.5s or 200ms; overlapping lifelines are kept whole

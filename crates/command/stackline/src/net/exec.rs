@@ -40,10 +40,9 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         }
     };
     let network = &network;
-    if let Some(second) = second_host(network, &flags.command) {
-        let message = format!("`{second} --` names a second host, but net exec runs one program");
-        return Err(Error::input(message).hint(
-            "run each program in a terminal of its own, or all of them with `stackline trace --on`",
+    if let Some(host) = second_host(network, &flags.command) {
+        output::say(&format_args!(
+            "note: `{host} --` is passed to the program: net exec runs one program; `stackline trace --on` runs several"
         ));
     }
     emulation.uses()?;
@@ -70,7 +69,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
-/// A host behind the program, as `trace --on` takes several: `iperf3 -s b -- iperf3 -c a`.
+/// A host behind the program, as `trace --on` takes several: `iperf3 -s b -- iperf3 -c a`. It may be meant for the program: `ssh b -- ls`.
 fn second_host<'c>(network: &Network, command: &'c [OsString]) -> Option<&'c str> {
     command
         .windows(2)

@@ -183,6 +183,13 @@ fn one_of_several_networks() {
         Some(0),
         "one network has that host"
     );
+    let passed = net.run("amun", &["echo", "khons", "--"]);
+    assert_eq!(passed.stdout, b"khons --\n");
+    assert!(
+        said(&passed).contains("`khons --` is passed to the program"),
+        "{}",
+        said(&passed)
+    );
     let both = net.run("khons", &["true"]);
     assert_eq!(both.status.code(), Some(2));
     let hint = format!("choose one with --network {} or --network second", net.name);
