@@ -219,7 +219,7 @@ impl TcpMonitor {
         }
     }
 
-    /// Records every connection that changed since it was recorded last.
+    /// Records every connection that changed since it was recorded last, or at which data lies unread.
     fn record_connections(&mut self, sockets: &[DiagSocket], at_ns: u64, log: &mut EventLog) {
         self.beyond_limit = self
             .beyond_limit
@@ -271,7 +271,9 @@ impl TcpMonitor {
         let unchanged = before.is_some_and(|before| {
             (before.counters, before.receive_queue_bytes) == (counters, receive_queue_bytes)
         });
-        let at_ns = if unchanged { earlier_ns } else { at_ns };
+        // Nothing changes at a connection whose reader is stuck, and that is what is searched for.
+        let is_idle = unchanged && receive_queue_bytes <= END_OF_STREAM;
+        let at_ns = if is_idle { earlier_ns } else { at_ns };
         if at_ns > earlier_ns {
             record_counters(
                 SampleInterval::between(earlier_ns, at_ns),
@@ -372,6 +374,9 @@ impl Monitor for TcpMonitor {
         );
     }
 }
+
+/// What the end of a stream counts in the receive queue until the socket is closed.
+const END_OF_STREAM: u32 = 1;
 
 fn record_counters(
     interval: SampleInterval,

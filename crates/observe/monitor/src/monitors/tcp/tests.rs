@@ -140,6 +140,29 @@ fn a_connection_is_recorded_over_the_time_since_its_last_change() {
 }
 
 #[test]
+fn a_connection_whose_reader_is_stuck_is_recorded_each_time_though_nothing_changes() {
+    let recorded = |unread: u32| {
+        let (mut tcp, watched) = tcp();
+        let mut log = EventLog::default();
+        let stuck = DiagSocket {
+            receive_queue_bytes: unread,
+            ..socket(watched, u64::from(unread), TcpInfoCounters::default())
+        };
+        for at_ns in [10, 20, 30] {
+            tcp.record_connections(std::slice::from_ref(&stuck), at_ns, &mut log);
+        }
+        lines(&log)
+    };
+    // The first poll of a monitor has no interval before it.
+    let row = "TCP_INFO 10;;127.0.0.1:5001;127.0.0.1:40000;0;0;0;0;;;;;5000;;0;";
+    assert_eq!(recorded(5_000), [row, row]);
+    assert!(
+        recorded(1).is_empty(),
+        "a peer that closed, which nobody waits for"
+    );
+}
+
+#[test]
 fn ports_added_later_are_watched_from_the_start() {
     let (mut tcp, _) = tcp();
     let late = AddressPair::parse("127.0.0.1:6000", "127.0.0.1:40000");
