@@ -1087,16 +1087,17 @@ fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
         ..options(&site)
     })
     .unwrap();
+    // Each from another block on: clients that stall at the same block hold it together, and that would be little.
     let lazy: Vec<std::net::TcpStream> = (0..60)
-        .map(|_| {
+        .map(|client| {
             let socket =
                 socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
             socket.set_recv_buffer_size(4096).unwrap();
             socket.connect(&gateway.address().into()).unwrap();
             let mut stream = std::net::TcpStream::from(socket);
-            stream
-                .write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-                .unwrap();
+            let from = (client % 20) << 20;
+            let asked = format!("GET /large HTTP/1.1\r\nHost: x\r\nRange: bytes={from}-\r\n\r\n");
+            stream.write_all(asked.as_bytes()).unwrap();
             stream
         })
         .collect();
