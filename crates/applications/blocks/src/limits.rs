@@ -1,5 +1,7 @@
 //! What a peer may ask for at most. Every bound that keeps memory bounded stands here, with what it bounds.
 
+use core::time::Duration;
+
 /// Bytes of a block unless a set says otherwise: the paper's 48 KiB (Tierney et al. 1996, section 4.2.2).
 pub const USUAL_BLOCK: u32 = 48 << 10;
 /// Fewest and most bytes of a block.
@@ -14,8 +16,16 @@ pub const MOST_REPLICAS: u8 = 8;
 pub const LONGEST_LIST: usize = 8192;
 /// Most blocks that are placed, committed or mapped in one message.
 pub const LONGEST_BATCH: usize = 4096;
-/// Most blocks that one session may have pending at one server; a list that goes beyond is refused.
-pub const MOST_PENDING: usize = 16_384;
+/// Most blocks that one session may have asked of one server and not got; a list that goes beyond is refused.
+pub const MOST_REQUESTED_BLOCKS: usize = 16_384;
+/// Most copies of blocks of one set that a loader may have reserved and not committed.
+pub const MOST_UNCOMMITTED_COPIES: usize = 65_536;
+/// Most holes of one disk that a master knows; what is given back above it is lost.
+pub const MOST_HOLES: usize = 65_536;
+/// Most blocks that a client puts together from datagrams at a time.
+pub const MOST_PARTIAL_BLOCKS: usize = 64;
+/// Most blocks of one server that may come before the end of one's writing is reported: the session's record forgets the oldest above.
+pub const MOST_UNREPORTED_WRITES: usize = 256;
 /// Most sets that one session may have open.
 pub const MOST_OPEN: usize = 64;
 /// Most connections of a master, or of a server, that only read.
@@ -53,6 +63,10 @@ pub const LONGEST_QUESTION: usize = 128 << 10;
 pub const LONGEST_REQUEST: usize = 384 << 10;
 /// Bytes that may have come of messages that are not whole, of all clients that only read.
 pub const ALL_INCOMING: u64 = 64 << 20;
+/// Bytes of the longest text in a message.
+pub const LONGEST_TEXT: usize = 1024;
+/// How long the other side may take in all to say who it is.
+pub const GREETING_TIME: Duration = Duration::from_secs(5);
 /// Bytes of the longest message before the other side is known.
 pub const LONGEST_GREETING: usize = 512;
 /// Bytes of blocks that wait for one client at a server; disks are read for it only below.

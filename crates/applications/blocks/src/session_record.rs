@@ -2,6 +2,7 @@
 
 use crate::block_history::{BlockPathPoint, History};
 use crate::client::Tally;
+use crate::limits;
 use crate::score::Score;
 use crate::wire::server_messages::{BlockHead, Flushed};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -42,8 +43,6 @@ pub struct SentListRecord {
 
 /// A block that cannot be sent is one of the newest so many lists.
 const NEWEST: usize = 8;
-/// So many blocks of a server may come before the end of one's writing is reported.
-const MOST_AWAITING: usize = 256;
 
 impl BlockSessionRecord {
     /// With all histories, or without.
@@ -105,7 +104,7 @@ impl BlockSessionRecord {
         self.by_unit.insert(head.unit, at);
         let awaiting = self.awaiting_end_write.entry(head.server).or_default();
         awaiting.push_back(at);
-        if awaiting.len() > MOST_AWAITING {
+        if awaiting.len() > limits::MOST_UNREPORTED_WRITES {
             awaiting.pop_front();
         }
         self.histories.push(history);

@@ -1,7 +1,7 @@
 //! A TCP connection that carries messages: how it begins, how messages are read and written.
 //!
 //! Nothing that a peer sends makes it take more memory than the longest message that belongs there, and a greeting that is not
-//! whole within [`GREETING`], however its bytes come, ends the connection before it was any.
+//! whole within [`limits::GREETING_TIME`], however its bytes come, ends the connection before it was any.
 
 mod receiver;
 
@@ -23,8 +23,6 @@ use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// How long the other side may take in all to say who it is.
-const GREETING: Duration = Duration::from_secs(5);
 /// Bytes of memory that a connection keeps for the next message.
 const KEPT: usize = 64 << 10;
 /// After what silence a client asks whether its master's machine is still there.
@@ -197,9 +195,11 @@ pub fn connect(
             .set_tcp_keepalive(&alive)
             .map_err(failed)?;
     }
-    stream.set_write_timeout(Some(GREETING)).map_err(failed)?;
+    stream
+        .set_write_timeout(Some(limits::GREETING_TIME))
+        .map_err(failed)?;
     let (mut receiver, mut sender) = halves(stream).map_err(failed)?;
-    let deadline = Deadline::within(GREETING);
+    let deadline = Deadline::within(limits::GREETING_TIME);
     let ours = generate_nonce().map_err(failed)?;
     sender
         .message(
@@ -325,8 +325,8 @@ pub fn accept_connection(
     key: Option<&BlockWriteKey>,
     send_buffer: Option<usize>,
 ) -> Result<(BlockPeerRole, BlockConnectionHalves), BlockConnectionEnd> {
-    let deadline = Deadline::within(GREETING);
-    stream.set_write_timeout(Some(GREETING))?;
+    let deadline = Deadline::within(limits::GREETING_TIME);
+    stream.set_write_timeout(Some(limits::GREETING_TIME))?;
     tune(&stream, send_buffer, None)?;
     let (mut receiver, mut sender) = halves(stream)?;
     let Message::Hello(hello) = receiver.message_by(&deadline, limits::LONGEST_GREETING)? else {

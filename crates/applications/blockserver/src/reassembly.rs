@@ -8,9 +8,6 @@ use stackline_blocks::wire::server_messages::{BLOCK_HEAD, BlockHead};
 use stackline_blocks::wire::{BlockWireField, BlockWireReader};
 use std::collections::BTreeMap;
 
-/// Most blocks that are put together at a time.
-const AT_ONCE: usize = 64;
-
 #[derive(Debug)]
 struct Partial {
     all: usize,
@@ -120,7 +117,7 @@ impl BlockReassembly {
             return None;
         }
         self.parts += 1;
-        if !self.partial.contains_key(&unit) && self.partial.len() >= AT_ONCE {
+        if !self.partial.contains_key(&unit) && self.partial.len() >= limits::MOST_PARTIAL_BLOCKS {
             // Units are numbered in order: the oldest is the least.
             self.partial.pop_first();
             self.lost += 1;
@@ -212,7 +209,7 @@ mod tests {
     #[test]
     fn a_block_with_a_part_missing_is_lost_in_the_end() {
         let mut reassembly = BlockReassembly::new(false);
-        for unit in 0..=AT_ONCE as u64 {
+        for unit in 0..=limits::MOST_PARTIAL_BLOCKS as u64 {
             for part in parts(unit, 1456).iter().skip(1) {
                 assert!(reassembly.datagram(part).is_none());
             }

@@ -4,6 +4,7 @@
 //! What a load reserved and did not commit comes back as holes. Whoever reserved them may still be writing there, so they are used again
 //! only after [`REST`]. What was remembered of a disk never becomes less: a disk that is used further is another master's.
 
+use crate::limits;
 use crate::wire::server_messages::DiskInfo;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -15,8 +16,6 @@ pub const ALIGNMENT: u64 = 4096;
 const PIECE: u64 = 16 << 20;
 /// How long after a load has ended its places are not given to others: a server may still be taking what that load sent.
 pub(crate) const REST: Duration = Duration(60_000_000_000);
-/// Holes of one disk that are known; what comes back above it is lost.
-const MOST_HOLES: usize = 65_536;
 
 /// A part of a disk that is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +120,7 @@ impl Space {
             self.holes.remove(&end);
             end = hole.end;
         }
-        if self.holes.len() < MOST_HOLES || self.holes.contains_key(&begin) {
+        if self.holes.len() < limits::MOST_HOLES || self.holes.contains_key(&begin) {
             self.holes.insert(begin, Hole { end, from });
         }
     }

@@ -21,9 +21,6 @@ use alloc::vec::Vec;
 /// Places that were reserved and not committed: server, disk and offset, and how many bytes were asked for.
 pub(super) type Pending = BTreeMap<(u16, u16, u64), u32>;
 
-/// Places of one set that may be so.
-const MOST_PENDING: usize = 65_536;
-
 /// Whether a request of a loader is carried out.
 type Done = Result<(), RequestRefusal>;
 
@@ -136,7 +133,8 @@ impl Master {
             let words = "each block needs a place";
             return Err(RequestRefusal::new(Why::Malformed, words));
         }
-        if set.pending.len() + count * usize::from(about.replicas) > MOST_PENDING {
+        if set.pending.len() + count * usize::from(about.replicas) > limits::MOST_UNCOMMITTED_COPIES
+        {
             let words = "commit the reserved blocks before reserving more";
             return Err(RequestRefusal::new(Why::Limit, words));
         }

@@ -113,8 +113,8 @@ impl<B> DiskServerSession<B> {
     /// for others (Choudhury and Hahne 1998), but half is for those for whom nothing waits.
     pub(crate) fn has_room(&self, length: u32, all: u64) -> bool {
         let (left, length) = (limits::WRITE_QUEUES.saturating_sub(all), u64::from(length));
-        let is_within =
-            self.write_bytes < limits::WRITE_QUEUE && self.to_write.len() < limits::MOST_PENDING;
+        let is_within = self.write_bytes < limits::WRITE_QUEUE
+            && self.to_write.len() < limits::MOST_REQUESTED_BLOCKS;
         let shared = left.saturating_sub(limits::WRITE_QUEUES / 2);
         is_within
             && length <= left

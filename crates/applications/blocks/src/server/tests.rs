@@ -333,7 +333,7 @@ fn a_disk_that_goes_fails_what_is_wanted_of_it_and_nothing_else() {
 #[test]
 fn what_is_more_than_allowed_is_refused_whole() {
     let mut server = server(0);
-    let many: Vec<u64> = (0..limits::MOST_PENDING as u64 + 1).collect();
+    let many: Vec<u64> = (0..limits::MOST_REQUESTED_BLOCKS as u64 + 1).collect();
     assert_eq!(
         server.requests(ms(0), ms(0), list(SESSION, 1, &many)),
         Err(Why::Limit)

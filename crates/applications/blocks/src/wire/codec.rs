@@ -2,12 +2,10 @@
 //!
 //! Nothing here allocates more than the bytes at hand can hold.
 
+use crate::limits::LONGEST_TEXT;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-
-/// Longest text, in bytes.
-pub const LONGEST_TEXT: usize = 1024;
 
 /// Why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

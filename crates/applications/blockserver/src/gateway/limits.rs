@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Connections at once; one more gets a 503.
 pub const CONNECTIONS: usize = 1024;
+/// Connections beyond the limit, all of which are busy, that get an answer that says so, at once; more are closed.
+pub const REFUSALS: usize = 64;
 /// Bytes of a request's head; more are 431.
 pub const HEAD: usize = 16 << 10;
 /// Headers of a request; more are 431.

@@ -30,8 +30,6 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 const THREADS: usize = 2;
 /// Threads of what blocks: questions to the master, large pictures.
 const BLOCKING: usize = limits::QUESTIONS + 4;
-/// Connections beyond the limit, all of which are busy, that get an answer that says so, at once; more are closed.
-const MOST_REFUSALS: usize = 64;
 /// How long the system is left alone when it has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
 
@@ -153,7 +151,7 @@ async fn listen(listener: TcpListener, options: GatewayOptions, room: Arc<Room>)
     });
     let (places, refusals) = (
         ConnectionSlotPool::new(options.connections),
-        Arc::new(Semaphore::new(MOST_REFUSALS)),
+        Arc::new(Semaphore::new(limits::REFUSALS)),
     );
     loop {
         let Ok((stream, _)) = listener.accept().await else {

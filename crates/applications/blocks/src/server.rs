@@ -252,7 +252,9 @@ impl<B: Clone> DiskServerMachine<B> {
         }
         let state = self.sessions.entry(session).or_default();
         let words: u64 = state.words.iter().map(Message::weight).sum();
-        if state.pending + list.entries.len() > limits::MOST_PENDING || words > limits::WORDS {
+        if state.pending + list.entries.len() > limits::MOST_REQUESTED_BLOCKS
+            || words > limits::WORDS
+        {
             self.counts.refused += list.entries.len() as u64;
             return Err(Why::Limit);
         }
