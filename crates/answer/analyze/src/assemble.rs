@@ -6,13 +6,13 @@
 
 mod chains;
 mod line_rows;
-mod lines;
 pub(crate) mod order;
 mod points;
 mod ranges;
 pub(crate) mod roles;
 mod services;
 pub(crate) mod unit_id_index;
+mod unit_lifelines;
 mod way_order;
 
 use crate::lifelines::Lifelines;

@@ -26,7 +26,7 @@
 //! | `unaccounted` | what neither distance, data, service nor senders take of the time of calls |
 //! | `unexplained`, `healthy` | time without a cause, and runs that nothing limits |
 //!
-//! In a folder, a kind of finding is a file with the name of the kind.
+//! In a folder, a kind of finding is a file with the name of the kind; what kinds of `bulk` alone share stands in `bulk/shared`.
 
 mod bulk;
 mod calls;

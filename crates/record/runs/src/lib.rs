@@ -5,8 +5,8 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`directory`] | writing a run directory while a run goes on |
-//! | [`run`] | reading one back, complete or not |
+//! | [`run_directory_writer`] | writing a run directory while a run goes on |
+//! | [`run_reader`] | reading one back, complete or not |
 //! | [`result_columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
@@ -17,7 +17,6 @@
 //! | [`error`] | one sentence, a cause and a hint |
 
 mod checksums;
-pub mod directory;
 pub mod error;
 pub mod events;
 mod files;
@@ -26,15 +25,16 @@ mod plausible;
 mod replace;
 pub mod result_columns;
 pub mod results;
-pub mod run;
+pub mod run_directory_writer;
+pub mod run_reader;
 pub mod status;
 mod utc;
 
-pub use directory::{RunDirectory, new_directory};
 pub use error::Error;
 pub use events::events_path;
 pub use files::{RunFileAccess, create_within};
 pub use named_file::{unwritten, write_file, write_file_by};
 pub use replace::{replace, replace_with};
-pub use run::{StoredRun, directory_of, names, runs_root};
+pub use run_directory_writer::{RunDirectory, new_directory};
+pub use run_reader::{StoredRun, directory_of, names, runs_root};
 pub use status::RunStatus;

@@ -1,20 +1,16 @@
 //! What limits data that goes one way: ends, windows, buffers, queues, links, losses.
 
 pub(super) mod application_limited;
-pub(super) mod buffer_request;
 pub(super) mod link_loss;
-pub(super) mod losses;
-pub(super) mod lost_data;
 pub(super) mod network_limited;
 pub(super) mod outage;
-pub(super) mod outage_costs;
 pub(super) mod queue_drop;
-pub(super) mod queues;
 pub(super) mod receive_buffer_loss;
 pub(super) mod receiver_limited;
 pub(super) mod reordering;
 pub(super) mod retransmission_stall;
 pub(super) mod sender_limited;
+mod shared;
 pub(super) mod slow_start;
 pub(super) mod socket_buffer;
 pub(super) mod synchronised_loss;

@@ -1,14 +1,12 @@
-//! The agents and the one mailbox they all write to: messages are sent, received, and waited for; clock queries of a traced run are answered
-//! among them.
+//! The agents and the one mailbox they all write to: messages are sent, received, and waited for. `clocks` says which of them are clock
+//! queries that are due, and what an answer to one yields.
 
-use super::clocks::{AgentHostClock, EVERY, LEAST_PARTS_OF_RUN, RunningClockQueries};
+use super::clocks::{AgentHostClock, RunningClockQueries};
 use super::silence_limits;
 use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::{AgentProcess, greeting};
 use stackline_core::plan::HostPlan;
-use stackline_core::trace_index::ClockExchange;
-use stackline_events::clock as events;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -179,41 +177,17 @@ impl Coordinator<'_> {
 
     /// Sends the clock queries that are due.
     fn ask_clocks(&mut self) -> Result<()> {
-        let now = Instant::now();
-        let Some((begun, next)) = &mut self.asking.times else {
-            return Ok(());
-        };
-        if now < *next {
-            return Ok(());
-        }
-        *next = now + EVERY.max((now - *begun) / LEAST_PARTS_OF_RUN);
-        for host in self.asking.hosts.clone() {
-            if !self.asking.open.contains_key(&host) {
-                self.asking.open.insert(host.clone(), events::now_ns());
-                self.send(&host, &ToAgent::Clock)?;
-            }
+        for host in self.asking.hosts_due(Instant::now()) {
+            self.asking.begin_query(&host);
+            self.send(&host, &ToAgent::Clock)?;
         }
         Ok(())
     }
 
-    /// Whether a message answers such a query, which is taken then. A host answers in the order of the queries.
+    /// Whether a message answers such a query, which is taken then.
     fn take_clock_answer(&mut self, host: &str, message: &FromAgent) -> bool {
-        let FromAgent::Clock {
-            heard_ns,
-            answered_ns,
-            returned_ns,
-        } = *message
-        else {
+        let Some(exchange) = self.asking.take_answer(host, message) else {
             return false;
-        };
-        let Some(asked_ns) = self.asking.open.remove(host) else {
-            return false;
-        };
-        let exchange = ClockExchange {
-            asked_ns,
-            heard_ns,
-            answered_ns,
-            returned_ns,
         };
         self.clocks
             .entry(host.to_owned())

@@ -1,6 +1,6 @@
 //! Packets that a link itself loses.
 
-use crate::findings::bulk::lost_data;
+use crate::findings::bulk::shared::lost_data;
 use crate::findings::change::PlanChange;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};

@@ -1,6 +1,6 @@
 //! A link that carries nothing for a time.
 
-use crate::findings::bulk::lost_data;
+use crate::findings::bulk::shared::lost_data;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};

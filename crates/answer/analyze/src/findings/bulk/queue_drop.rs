@@ -1,7 +1,7 @@
 //! Packets that a named queue drops.
 
-use crate::findings::bulk::lost_data;
-use crate::findings::bulk::queues;
+use crate::findings::bulk::shared::lost_data;
+use crate::findings::bulk::shared::queues;
 use crate::findings::bulk::synchronised_loss;
 use crate::findings::bulk::undersized_buffer;
 use crate::findings::event_log::FindingEventLog;

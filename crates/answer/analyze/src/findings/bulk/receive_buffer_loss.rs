@@ -1,9 +1,9 @@
 //! Datagrams that came to their host and were dropped there, as the receive buffer of their socket was full: by the kernel's counter, or
 //! because nothing on the way dropped what is missing.
 
-use crate::findings::bulk::buffer_request::SocketBufferSide;
-use crate::findings::bulk::lost_data::{self, MOST};
 use crate::findings::bulk::receiver_limited;
+use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
+use crate::findings::bulk::shared::lost_data::{self, MOST};
 use crate::findings::change::PlanChange;
 use crate::findings::finding::Finding;
 use crate::findings::kind::{Find, FindingKind};

@@ -1,6 +1,6 @@
 //! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
 
-use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::change::PlanChange;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};

@@ -1,6 +1,6 @@
 //! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
 
-use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::followed_units::network;

@@ -1,6 +1,6 @@
 //! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
 
-use crate::findings::bulk::queues;
+use crate::findings::bulk::shared::queues;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};

@@ -1,7 +1,7 @@
 //! A buffer smaller than the streams through it need: streams times the least that is sent again (Tierney et al. 1996,
 //! section 4.3.4), one segment in one packet.
 
-use crate::findings::bulk::queues;
+use crate::findings::bulk::shared::queues;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};

@@ -1,6 +1,6 @@
 //! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
 
-use crate::findings::bulk::buffer_request::SocketBufferSide;
+use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::change::PlanChange;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};

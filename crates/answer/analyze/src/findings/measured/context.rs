@@ -1,14 +1,14 @@
 //! What all kinds of findings share about one measurement, computed once.
 
-use crate::findings::bulk::losses::{LossCost, LossLocation};
-use crate::findings::bulk::outage_costs::OutageCosts;
 use crate::findings::environment::processors::{self, SaturatedProcessor};
 use crate::findings::finding::{Evidence, Finding, counted};
 use crate::findings::measured::account::{PartTimeShares, States};
 use crate::findings::measured::endpoints::{self, Outside, ReceiveWait};
 use crate::findings::measured::kernel_account;
+use crate::findings::measured::loss_cost::{LossCost, LossLocation};
 use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::needless_resends::NeedlessResends;
+use crate::findings::measured::outage_costs::OutageCosts;
 use crate::findings::measured::part::{MeasuredPart, opposite_side};
 use crate::findings::measured::receive_backlog::{self, Backlog};
 use stackline_core::network::Network;

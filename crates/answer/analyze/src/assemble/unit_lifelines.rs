@@ -1,4 +1,5 @@
-//! From events that were taken to lines: what each unit met, the order of the points, what became of it.
+//! Events that were taken are joined to their units, and those of a unit drawn as its lifelines: what it met, in which order of the
+//! points, what became of it.
 
 use super::chains::Chains;
 use super::line_rows::{LifelineRows, RawLifeline};

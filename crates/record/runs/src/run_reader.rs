@@ -1,9 +1,9 @@
 //! Reading a run directory back, complete or not.
 
-use crate::directory::is_being_written;
 use crate::events::event_files;
 use crate::plausible::can_be_summed;
 use crate::replace::replace_inside_with;
+use crate::run_directory_writer::is_being_written;
 use crate::{Error, RunStatus, files, results};
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;

@@ -1,10 +1,10 @@
 //! Queues that drop: which one is the worst, whether it is too small for its streams, whether they lose together, and what
 //! to try.
 
-use crate::findings::bulk::losses::LossLocation;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Evidence, Finding, LEAST};
 use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::loss_cost::LossLocation;
 use crate::findings::measured::part::MeasuredPart;
 use crate::statistics::to_f64;
 use stackline_core::plan::Size;
