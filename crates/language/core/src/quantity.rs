@@ -48,14 +48,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .find(|letter: char| letter.is_ascii_alphabetic())
         .ok_or(TIME)?;
     let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" | "m" => 60.0,
-        "h" => 3_600.0,
+    let unit = match unit {
+        "us" | "ms" | "s" | "min" | "h" => unit,
+        "m" => "min",
         _ => return Err(TIME.into()),
     };
+    let factor = units::find_factor(units::TIME_UNITS, unit).ok_or(TIME)?;
     let seconds = number.trim().parse::<f64>().map_err(|_| TIME)? * factor;
     Duration::try_from_secs_f64(seconds)
         .ok()

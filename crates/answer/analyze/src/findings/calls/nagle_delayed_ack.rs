@@ -81,13 +81,7 @@ fn terms(part: &MeasuredPart<'_>) -> Option<f64> {
 /// A time as it is written: `40.0 ms`.
 fn seconds(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once(' ')?;
-    let scale = match unit {
-        "s" => 1.0,
-        "ms" => 1e-3,
-        "us" => 1e-6,
-        "ns" => 1e-9,
-        _ => return None,
-    };
+    let scale = units::find_factor(units::TIME_UNITS, unit)?;
     Some(number.parse::<f64>().ok()? * scale)
 }
 
