@@ -1,7 +1,9 @@
 //! Requests that failed alike, by who failed whom, and what came of that: where a server's own request failed and so did the one that it
 //! was made for, the first is the cause and the second its consequence.
 
-use crate::findings::requests::ends_in_words::{both_ends, client_in_words};
+use crate::findings::requests::ends_in_words::{
+    address, both_ends, client_in_words, server_with_port,
+};
 use crate::findings::requests::failed_status::status_in_words;
 use crate::findings::requests::request::{REFUSED, SILENT, TracedRequest};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,8 +44,38 @@ impl<'l> FailedGroup<'l> {
         self.failed[0]
     }
 
+    /// What their server did, in a sentence: `nginx answered 10 of 40 requests of curl with 502 (10); 3 more elsewhere`. `how` stands
+    /// behind the client, `detail` behind what came of it.
+    pub(super) fn requests_in_words(
+        &self,
+        all: &[TracedRequest],
+        did: &str,
+        how: &str,
+        detail: &str,
+    ) -> String {
+        let counted = self.count_among(all);
+        self.sentence(&server_with_port(self.first()), did, &counted, how, detail)
+    }
+
+    /// The same of connections that were not set up.
+    pub(super) fn connections_in_words(
+        &self,
+        all: &[TracedRequest],
+        did: &str,
+        detail: &str,
+    ) -> String {
+        let counted = self.count_among_connections(all);
+        self.sentence(&address(self.first()), did, &counted, "", detail)
+    }
+
+    fn sentence(&self, server: &str, did: &str, counted: &str, how: &str, detail: &str) -> String {
+        let client = client_in_words(self.first());
+        let (consequence, elsewhere) = (&self.consequence, self.elsewhere());
+        format!("{server} {did} {counted} of {client}{how}{consequence}{detail}{elsewhere}")
+    }
+
     /// How many of them there are: `10 of 40 requests`, of all calls between the two programs.
-    pub(super) fn count_among(&self, all: &[TracedRequest]) -> String {
+    fn count_among(&self, all: &[TracedRequest]) -> String {
         let ends = both_ends(self.first());
         let calls = all.iter().filter(|one| one.is_call || one.has_failed());
         let calls = calls.filter(|one| both_ends(one) == ends).count();
@@ -51,7 +83,7 @@ impl<'l> FailedGroup<'l> {
     }
 
     /// The same of connections that were not set up.
-    pub(super) fn count_among_connections(&self, all: &[TracedRequest]) -> String {
+    fn count_among_connections(&self, all: &[TracedRequest]) -> String {
         let first = self.first();
         let is_alike = |one: &&TracedRequest| {
             let (same, port) = (one.programs.0 == first.programs.0, one.port == first.port);
@@ -68,7 +100,7 @@ impl<'l> FailedGroup<'l> {
     }
 
     /// How many failed elsewhere: `; 3 more elsewhere`.
-    pub(super) fn elsewhere(&self) -> String {
+    fn elsewhere(&self) -> String {
         match self.elsewhere {
             0 => String::new(),
             more => format!("; {more} more elsewhere"),

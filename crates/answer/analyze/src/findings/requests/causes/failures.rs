@@ -5,9 +5,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
-use crate::findings::requests::ends_in_words::{
-    address, both_ends, client_in_words, server_with_port,
-};
+use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::failed_status::status_in_words;
 use crate::findings::requests::failure_groups::{FailedGroup, consequences, count_words};
 use crate::findings::requests::general_names::generalise_request;
@@ -36,8 +34,25 @@ fn find_failed<'l>(
         .filter(|request| has_failed(request) && !consequences.contains(&request.unit))
         .collect();
     let all = calls().count() as u64;
-    let is_much = failed.len() >= MANY || to_f64(failed.len() as u64) >= SHARE * to_f64(all);
-    (!failed.is_empty() && is_much).then_some((failed, all))
+    is_much(failed.len(), all).then_some((failed, all))
+}
+
+/// Whether failures are worth a word.
+fn is_much(failed: usize, all: u64) -> bool {
+    failed >= MANY || failed > 0 && to_f64(failed as u64) >= SHARE * to_f64(all)
+}
+
+/// Calls of a log, and connections that were to become some, that failed in some way, and how many there are.
+fn find_failed_attempts<'l>(
+    log: &'l FindingEventLog<'_>,
+    has_failed: impl Fn(&TracedRequest) -> bool,
+) -> (Vec<&'l TracedRequest>, u64) {
+    let attempts = || {
+        let requests = requests_of(log).iter();
+        requests.filter(|request| request.is_call || request.is_unopened)
+    };
+    let failed = attempts().filter(|request| has_failed(request)).collect();
+    (failed, attempts().count() as u64)
 }
 
 fn requests_of<'l>(log: &'l FindingEventLog<'_>) -> &'l [TracedRequest] {
@@ -81,14 +96,8 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
         .map(|request| status_in_words(&request.protocol, &request.status))
         .collect();
     let statuses = count_words(in_words.iter().map(String::as_str));
-    let sentence = format!(
-        "{} answered {} of {} with {statuses}{}{}",
-        server_with_port(group.first()),
-        group.count_among(requests_of(log)),
-        client_in_words(group.first()),
-        group.consequence,
-        group.elsewhere()
-    );
+    let how = format!(" with {statuses}");
+    let sentence = group.requests_in_words(requests_of(log), "answered", &how, "");
     let is_of_client = failed.iter().all(|request| request.status.starts_with('4'));
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(found.attempt(if is_of_client {
@@ -120,14 +129,7 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
         }
         _ => String::new(),
     };
-    let sentence = format!(
-        "{} {how} {} of {}{}{why}{}",
-        server_with_port(group.first()),
-        group.count_among(requests_of(log)),
-        client_in_words(group.first()),
-        group.consequence,
-        group.elsewhere()
-    );
+    let sentence = group.requests_in_words(requests_of(log), how, "", &why);
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(if was_idle {
         found
@@ -138,30 +140,16 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     })
 }
 
-/// Calls, and connections that were to become some.
-fn attempts<'l>(log: &'l FindingEventLog<'_>) -> impl Iterator<Item = &'l TracedRequest> {
-    let requests = requests_of(log).iter();
-    requests.filter(|request| request.is_call || request.is_unopened)
-}
-
 /// Connections that were refused, however little time that took.
 pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let is_refused = |request: &&TracedRequest| request.unknown.as_deref() == Some(REFUSED);
-    let refused: Vec<&TracedRequest> = attempts(log).filter(is_refused).collect();
-    let all = attempts(log).count() as u64;
-    let is_much = refused.len() >= MANY || to_f64(refused.len() as u64) >= SHARE * to_f64(all);
-    if refused.is_empty() || !is_much {
+    let is_refused = |request: &TracedRequest| request.unknown.as_deref() == Some(REFUSED);
+    let (refused, all) = find_failed_attempts(log, is_refused);
+    if !is_much(refused.len(), all) {
         return None;
     }
     let group = FailedGroup::largest(&refused, requests_of(log));
-    let sentence = format!(
-        "{} refused {} of {}{}; nothing listens there{}",
-        address(group.first()),
-        group.count_among_connections(requests_of(log)),
-        client_in_words(group.first()),
-        group.consequence,
-        group.elsewhere()
-    );
+    let detail = "; nothing listens there";
+    let sentence = group.connections_in_words(requests_of(log), "refused", detail);
     let found = report_failures(kind, log, &refused, all, sentence);
     Some(found.attempt("check whether the server is running and listening at that address and port (`ss -ltn`), and whether a firewall rejects the connection"))
 }
@@ -170,44 +158,31 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
 pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::is_cut_off)?;
     let group = FailedGroup::largest(&failed, requests_of(log));
-    let sentence = format!(
-        "{} answered {} of {} only in part{}: the connection ended in the middle of the answer{}",
-        server_with_port(group.first()),
-        group.count_among(requests_of(log)),
-        client_in_words(group.first()),
-        group.consequence,
-        group.elsewhere()
-    );
+    let detail = ": the connection ended in the middle of the answer";
+    let sentence = group.requests_in_words(requests_of(log), "answered", " only in part", detail);
     let found = report_failures(kind, log, &failed, all, sentence);
     Some(found.attempt("find out which side ends it: the server that crashes or announces more bytes than it sends, or the client's timeout"))
 }
 
 /// Connections whose first packets nobody answered, however often they were sent.
 pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let is_silent = |request: &&TracedRequest| {
+    let is_silent = |request: &TracedRequest| {
         request.is_unopened
             && request.unknown.as_deref() == Some(SILENT)
             && request.network.connect_again > 0
     };
-    let silent: Vec<&TracedRequest> = attempts(log).filter(is_silent).collect();
+    let (silent, all) = find_failed_attempts(log, is_silent);
     if silent.is_empty() {
         return None;
     }
-    let all = attempts(log).count() as u64;
     let group = FailedGroup::largest(&silent, requests_of(log));
     let again: i64 = group
         .failed
         .iter()
         .map(|request| request.network.connect_again)
         .sum();
-    let sentence = format!(
-        "{} did not answer {} of {}{}; their first packets were retransmitted {again} times{}",
-        address(group.first()),
-        group.count_among_connections(requests_of(log)),
-        client_in_words(group.first()),
-        group.consequence,
-        group.elsewhere()
-    );
+    let detail = format!("; their first packets were retransmitted {again} times");
+    let sentence = group.connections_in_words(requests_of(log), "did not answer", &detail);
     let found = report_failures(kind, log, &silent, all, sentence);
     Some(found.attempt(
         "check whether the address is right and the host is up, and whether a firewall drops what goes to that port",
