@@ -7,13 +7,13 @@
 mod chains;
 mod line_rows;
 pub(crate) mod order;
+mod path_order;
 mod points;
 mod ranges;
 pub(crate) mod roles;
 mod services;
 pub(crate) mod unit_id_index;
 mod unit_lifelines;
-mod way_order;
 
 use crate::lifelines::Lifelines;
 use points::{DirectionOrPort, NOWHERE, Points};

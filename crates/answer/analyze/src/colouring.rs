@@ -21,11 +21,11 @@ pub struct Colouring {
     pub of: Vec<u32>,
 }
 
-/// A way to tell lines apart, and what a line is called by it.
+/// A rule that distinguishes lines, and what a line is called by it.
 type LineColouringRule = (&'static str, fn(&Lifelines, &Index, &Lifeline) -> String);
 
 /// The first that tells any two apart is taken.
-const WAYS: [LineColouringRule; 4] = [
+const RULES: [LineColouringRule; 4] = [
     ("server", server),
     ("host", host),
     ("stack", stack),
@@ -47,7 +47,7 @@ impl Colouring {
         };
         let first = || {
             numbered(
-                WAYS[0].0,
+                RULES[0].0,
                 lifelines
                     .lines
                     .iter()
@@ -55,7 +55,7 @@ impl Colouring {
                     .collect(),
             )
         };
-        let made = WAYS.iter().find_map(named).unwrap_or_else(first);
+        let made = RULES.iter().find_map(named).unwrap_or_else(first);
         if made.names.len() <= MOST_COLOURS {
             made
         } else {

@@ -277,8 +277,8 @@ mod tests {
         }
     }
 
-    fn named(way: &[&str]) -> Vec<String> {
-        let points: Vec<LifelinePoint> = way.iter().map(|text| point(text)).collect();
+    fn named(path: &[&str]) -> Vec<String> {
+        let points: Vec<LifelinePoint> = path.iter().map(|text| point(text)).collect();
         points
             .windows(2)
             .map(|pair| segment_label(&pair[0], &pair[1]))
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_unit_across_a_switch() {
-        let way = [
+        let path = [
             "APP_SEND usw",
             "APP_SENT usw",
             "TCP_SEGMENT usw",
@@ -308,12 +308,12 @@ mod tests {
             "link asx>onyx",
             "receive call onyx",
         ];
-        assert_eq!(named(&way), expected);
+        assert_eq!(named(&path), expected);
     }
 
     #[test]
     fn a_call_over_sockets() {
-        let way = [
+        let path = [
             "APP_CALL k",
             "SOCK_SEND k",
             "SOCK_SENT k",
@@ -338,12 +338,12 @@ mod tests {
             "transit u>k",
             "receive call k",
         ];
-        assert_eq!(named(&way), expected);
+        assert_eq!(named(&path), expected);
     }
 
     #[test]
     fn a_request_behind_a_proxy() {
-        let way = [
+        let path = [
             "APP_CALL client there web:80",
             "SOCK_RECEIVED web there web:80",
             "APP_INDICATION web there web:80",
@@ -366,7 +366,7 @@ mod tests {
             "link app>web for app:8000",
             "service time web after app:8000",
         ];
-        assert_eq!(named(&way), expected);
+        assert_eq!(named(&path), expected);
     }
 
     #[test]
@@ -379,10 +379,10 @@ mod tests {
 
     #[test]
     fn a_request_to_a_display() {
-        let way = [
+        let path = [
             "CALL k", "SEND k", "ARRIVE u", "AGENT u", "PARSE u", "STORE u", "RENDER u", "DONE k",
         ];
-        let way = way.map(|point| format!("DISPLAY_{point}"));
+        let path = path.map(|point| format!("DISPLAY_{point}"));
         let expected = [
             "gathering k",
             "transit k>u",
@@ -392,7 +392,7 @@ mod tests {
             "drawing u",
             "answer u>k",
         ];
-        assert_eq!(named(&way.each_ref().map(String::as_str)), expected);
+        assert_eq!(named(&path.each_ref().map(String::as_str)), expected);
         assert_eq!(named(&["DISPLAY_RENDER k", "DISPLAY_DONE k"]), ["answer k"]);
         assert_eq!(
             named(&["DISPLAY_CLEAR k", "DISPLAY_DONE k"]),
@@ -420,10 +420,10 @@ mod tests {
 
     /// A keyword that lies on ways has a name of two or three words, so that none is shown as a keyword.
     #[test]
-    fn every_keyword_on_a_way_has_a_name() {
+    fn every_keyword_on_a_path_has_a_name() {
         for entry in stackline_events::catalogue::ENTRIES {
             let role = crate::assemble::roles::KeywordRole::of(entry.keyword);
-            if role.class == crate::assemble::roles::EventClass::Way {
+            if role.class == crate::assemble::roles::EventClass::OnPath {
                 assert_ne!(step(entry.keyword), TransitStep::Other, "{}", entry.keyword);
             }
         }

@@ -188,11 +188,11 @@ impl Rules {
     /// Of a line that did not arrive.
     fn ended(&self, lifelines: &Lifelines, line: &Lifeline, marks: &[DataFate]) -> LifelineOutcome {
         let passages = lifelines.passages_of(line);
-        let on_way = passages
+        let on_path = passages
             .iter()
             .rev()
             .find(|passage| !self.roles[passage.point as usize].returns());
-        let Some(last) = on_way.or(passages.last()) else {
+        let Some(last) = on_path.or(passages.last()) else {
             return LifelineOutcome::default();
         };
         let after = last.point;
@@ -336,8 +336,9 @@ impl Rules {
             cached.usual.push(usual);
             cached.of_host[self.host(point)] += u32::from(usual);
         }
-        let whole =
-            segments::median_way(lifelines, |line| self.arrived(lifelines.passages_of(line)));
+        let whole = segments::median_duration_ns(lifelines, |line| {
+            self.arrived(lifelines.passages_of(line))
+        });
         let inside = |stretch: &SegmentTimes| {
             self.host(stretch.from) == self.host(stretch.to)
                 && foreign(stretch.from)

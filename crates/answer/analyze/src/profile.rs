@@ -136,7 +136,7 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
         .iter()
         .map(|line| lasted(lifelines.passages_of(line)))
         .fold(0, u64::saturating_add);
-    let way_ns = whole as f64 / lines.len().max(1) as f64;
+    let mean_line_ns = whole as f64 / lines.len().max(1) as f64;
     let mut hosts: BTreeMap<&str, HostProfileBuilder> = BTreeMap::new();
     let next = usual_next(lifelines, &lines);
     for line in &lines {
@@ -150,7 +150,7 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     let mut made: Vec<Profile> = hosts
         .into_iter()
         .filter(|(_, host)| (1..=MOST_STRETCHES).contains(&host.stretches.len()))
-        .map(|(name, host)| host.profile(name, &ends, &first, end - begun, way_ns))
+        .map(|(name, host)| host.profile(name, &ends, &first, end - begun, mean_line_ns))
         .collect();
     made.sort_by_key(|profile| profile.stretches.first().map(|stretch| stretch.from));
     made
@@ -283,7 +283,7 @@ impl HostProfileBuilder {
         ends: &[bool],
         first: &BTreeSet<u32>,
         span_ns: u64,
-        way_ns: f64,
+        mean_line_ns: f64,
     ) -> Profile {
         let mut stretches = vec![HostStretch::default(); self.stretches.len()];
         for ((from, to), (at, units)) in &self.stretches {
@@ -321,7 +321,7 @@ impl HostProfileBuilder {
         holding(&mut sorted, &changes, first);
         let servers = servers(&sorted, &changes);
         let crowds = crowds(&sorted, &servers, &changes);
-        rooms(&mut sorted, &servers, &crowds, way_ns);
+        rooms(&mut sorted, &servers, &crowds, mean_line_ns);
         let busy_ns = limits(&mut sorted, &changes);
         let flushed = sorted.iter().map(|stretch| stretch.flushed).sum();
         Profile {
@@ -475,7 +475,7 @@ fn crowds(
 
 /// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room. Of a server with several steps
 /// the longest is waited for.
-fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], way_ns: f64) {
+fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], mean_line_ns: f64) {
     for at in (0..stretches.len()).rev() {
         if stretches[at].from == stretches[at].to {
             stretches[at].waits_for = Some(at);
@@ -495,7 +495,7 @@ fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], 
         let mean_ns = stretches[at].unit_ns as f64 / stretches[at].units.max(1) as f64;
         // What is busier than the next holds up more.
         let is_short =
-            mean_ns < NEGLIGIBLE * way_ns && stretches[at].busy_ns <= stretches[next].busy_ns;
+            mean_ns < NEGLIGIBLE * mean_line_ns && stretches[at].busy_ns <= stretches[next].busy_ns;
         if !stretches[longest].holds && (crowds[at] >= CROWDED || is_short) {
             stretches[at].waits_for = Some(longest);
         }

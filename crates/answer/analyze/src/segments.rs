@@ -221,7 +221,7 @@ pub(crate) fn stretches(
 }
 
 /// The median time from first to last point of the lines that `of` holds for, ns.
-pub(crate) fn median_way(lifelines: &Lifelines, of: impl Fn(&Lifeline) -> bool) -> f64 {
+pub(crate) fn median_duration_ns(lifelines: &Lifelines, of: impl Fn(&Lifeline) -> bool) -> f64 {
     let mut times: Vec<i64> = lifelines
         .lines
         .iter()

@@ -229,10 +229,10 @@ mod tests {
     use stackline_events::{EventTable, EventValue};
 
     /// A table of units, each with its way: a keyword, host and place each.
-    fn of(ways: &[&[&str]]) -> Lifelines {
+    fn of(paths: &[&[&str]]) -> Lifelines {
         let mut table = EventTable::default();
-        for (unit, way) in ways.iter().enumerate() {
-            for (step, point) in way.iter().enumerate() {
+        for (unit, path) in paths.iter().enumerate() {
+            for (step, point) in path.iter().enumerate() {
                 let mut words = point.split(' ');
                 let (keyword, host) = (words.next().unwrap(), words.next().unwrap());
                 let at_ns = unit as u64 * 1_000 + step as u64;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_way_keeps_its_order() {
+    fn a_longer_path_keeps_its_order() {
         let lifelines = of(&[
             &["SEND a", "QUEUE a", "QUEUE r", "QUEUE s", "RECEIVED c"],
             &["SEND b", "QUEUE b", "QUEUE s", "RECEIVED c"],

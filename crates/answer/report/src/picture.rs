@@ -305,7 +305,7 @@ impl<'l> PictureFrame<'l> {
             // A wall where it was given up, a cross where it was lost.
             LifelineOutcome::Flushed { .. } => vec![[(x, y - 5.0), (x, y + 5.0)]],
             LifelineOutcome::NeverArrived { .. } => [-4.0, 4.0]
-                .map(|way| [(x - 4.0, y - way), (x + 4.0, y + way)])
+                .map(|slant| [(x - 4.0, y - slant), (x + 4.0, y + slant)])
                 .to_vec(),
             _ => Vec::new(),
         });

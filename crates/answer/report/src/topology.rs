@@ -31,15 +31,15 @@ pub fn address(host: usize) -> Option<String> {
     Some(format!("10.71.{third}.{}", host % 250 + 1))
 }
 
-/// The network as text. `ways` has both directions of each pair, in any order.
+/// The network as text. `host_paths` has both directions of each pair, in any order.
 #[must_use]
-pub fn topology(network: &Network, ways: &[HostPath]) -> String {
+pub fn topology(network: &Network, host_paths: &[HostPath]) -> String {
     let mut lines = vec![heading(network)];
     for block in [
         hosts(network),
         switches(network),
         links(network),
-        paths(network, ways),
+        paths(network, host_paths),
     ] {
         if !block.is_empty() {
             lines.push(String::new());
@@ -324,21 +324,23 @@ pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     said
 }
 
-/// A way and the way back.
+/// A path and the path back.
 struct PathPair<'a> {
-    way: &'a HostPath,
+    path: &'a HostPath,
     there: Option<PathCapacity>,
     back: Option<PathCapacity>,
-    /// The way back is the same links.
+    /// The path back is the same links.
     same: bool,
 }
 
-fn pairs<'a>(network: &Network, ways: &'a [HostPath]) -> Vec<PathPair<'a>> {
-    let by_ends: std::collections::BTreeMap<_, _> =
-        ways.iter().map(|way| ((way.from, way.to), way)).collect();
-    let pair = |way: &&'a HostPath| {
+fn pairs<'a>(network: &Network, host_paths: &'a [HostPath]) -> Vec<PathPair<'a>> {
+    let by_ends: std::collections::BTreeMap<_, _> = host_paths
+        .iter()
+        .map(|path| ((path.from, path.to), path))
+        .collect();
+    let pair = |path: &&'a HostPath| {
         let back = by_ends
-            .get(&(way.to, way.from))
+            .get(&(path.to, path.from))
             .and_then(|back| back.ports.as_ref());
         let offer = |ports: &Vec<u32>| PathCapacity::of(network, ports);
         let mirrored = |(there, back): (&Vec<u32>, &Vec<u32>)| {
@@ -346,14 +348,14 @@ fn pairs<'a>(network: &Network, ways: &'a [HostPath]) -> Vec<PathPair<'a>> {
                 .iter()
                 .eq(back.iter().rev().map(|p| p ^ 1).collect::<Vec<_>>().iter())
         };
-        let same = way
+        let same = path
             .ports
             .as_ref()
             .zip(back)
-            .map_or(way.ports.is_none() && back.is_none(), mirrored);
+            .map_or(path.ports.is_none() && back.is_none(), mirrored);
         PathPair {
-            way,
-            there: way.ports.as_ref().map(offer),
+            path,
+            there: path.ports.as_ref().map(offer),
             back: back.map(offer),
             same,
         }
@@ -361,16 +363,16 @@ fn pairs<'a>(network: &Network, ways: &'a [HostPath]) -> Vec<PathPair<'a>> {
     by_ends.values().map(pair).collect()
 }
 
-fn paths(network: &Network, ways: &[HostPath]) -> Vec<String> {
+fn paths(network: &Network, host_paths: &[HostPath]) -> Vec<String> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return vec![format!(
             "paths between pairs of hosts are omitted for more than {MOST_HOSTS_IN_PAIRS} hosts"
         )];
     }
-    // Where the way back is the same, the pair is one row.
-    let pairs: Vec<PathPair<'_>> = pairs(network, ways)
+    // Where the path back is the same, the pair is one row.
+    let pairs: Vec<PathPair<'_>> = pairs(network, host_paths)
         .into_iter()
-        .filter(|pair| !pair.same || pair.way.from < pair.way.to)
+        .filter(|pair| !pair.same || pair.path.from < pair.path.to)
         .collect();
     if pairs.len() > MOST_PAIRS {
         summary(&pairs)
@@ -396,9 +398,9 @@ fn listed(network: &Network, pairs: &[PathPair<'_>]) -> Vec<String> {
     let name = |at: usize| network.hosts.get(at).map_or(ABSENT, |host| &host.name);
     let row = |pair: &PathPair<'_>| {
         let ends = [
-            name(pair.way.from),
+            name(pair.path.from),
             if pair.same { "-" } else { ">" },
-            name(pair.way.to),
+            name(pair.path.to),
         ]
         .join(" ");
         let Some(there) = &pair.there else {
@@ -493,14 +495,14 @@ fn summary(pairs: &[PathPair<'_>]) -> Vec<String> {
 
 /// The network as data: what was declared, addresses, and both directions of each pair of hosts.
 #[must_use]
-pub fn topology_json(network: &Network, ways: &[HostPath]) -> Value {
+pub fn topology_json(network: &Network, host_paths: &[HostPath]) -> Value {
     let name = |at: usize| network.hosts.get(at).map(|host| host.name.clone());
     let path = |pair: &PathPair<'_>| {
         let there = pair.there.as_ref();
         object!({
-            "from": name(pair.way.from),
-            "to": name(pair.way.to),
-            "ports": pair.way.ports.as_ref().map(|ports| ports.iter().map(|port| network.port_name(*port)).collect::<Vec<_>>()),
+            "from": name(pair.path.from),
+            "to": name(pair.path.to),
+            "ports": pair.path.ports.as_ref().map(|ports| ports.iter().map(|port| network.port_name(*port)).collect::<Vec<_>>()),
             "hops": there.map(|offer| offer.hops),
             "delay_s": there.map(|offer| offer.delay.seconds()),
             "rate_bit_s": there.and_then(|offer| offer.rate_bit_s),
@@ -518,7 +520,7 @@ pub fn topology_json(network: &Network, ways: &[HostPath]) -> Value {
         "network": network,
         "addresses": addresses,
         "paths": (network.hosts.len() <= MOST_HOSTS_IN_PAIRS)
-            .then(|| pairs(network, ways).iter().map(path).collect::<Vec<_>>()),
+            .then(|| pairs(network, host_paths).iter().map(path).collect::<Vec<_>>()),
     })
 }
 

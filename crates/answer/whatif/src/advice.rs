@@ -328,8 +328,8 @@ fn is_compared(summary: &Summary, together: bool) -> bool {
 /// How sure a finding is at most whose best advice helps by less than what proves it: from doubt to proof, as the gain goes from what is
 /// no advice to that.
 fn most_confidence(gain: f64) -> f64 {
-    let way = ((gain - HELPS) / (PROVES - HELPS)).clamp(0.0, 1.0);
-    DOUBTED + way * (PROVED - DOUBTED)
+    let progress = ((gain - HELPS) / (PROVES - HELPS)).clamp(0.0, 1.0);
+    DOUBTED + progress * (PROVED - DOUBTED)
 }
 
 fn gain(advice: &Advice) -> Option<f64> {

@@ -234,7 +234,7 @@ fn order_is_by_removal() {
 
 /// A new connection's bytes begin anew, and a large receive buffer limits nothing that fits into it.
 #[test]
-fn what_is_not_in_the_way_is_not_named() {
+fn what_delays_nothing_is_not_named() {
     let door = Diagnosed::of("50 Mbit/s 18 ms", "fetch 4 kB, 30 kB*20 over tcp");
     assert!(
         !door.kinds().contains(&"nagle_delayed_ack"),
@@ -324,7 +324,7 @@ fn what_chance_decides_is_tried_more_often() {
 
 /// What advice of one finding takes away is not found a second time.
 #[test]
-fn a_load_that_is_in_the_way_is_found_once() {
+fn a_load_that_delays_is_found_once() {
     let shared = Diagnosed::of_parts(
         "10 Mbit/s 5 ms queue 50 packets",
         "background across n: from a to b rr 200*100 over tcp | from a to b bulk_put 65536*200 over tcp",

@@ -65,9 +65,9 @@ impl PyramidViewer {
         let (width, height) = (f64::from(picture.width), f64::from(picture.height));
         let (window_width, window_height) = (f64::from(self.window.0), f64::from(self.window.1));
         let line = (width - window_width).max(1.0);
-        let way = self.speed * seconds;
-        let rows = libm::floor(way / line);
-        let x = bounce(way, line);
+        let distance = self.speed * seconds;
+        let rows = libm::floor(distance / line);
+        let x = bounce(distance, line);
         let y = bounce(
             rows * window_height / 2.0,
             (height - window_height).max(1.0),
@@ -149,8 +149,8 @@ impl PyramidViewer {
 }
 
 /// Back and forth between 0 and `length`.
-fn bounce(way: f64, length: f64) -> f64 {
-    let at = way % (2.0 * length);
+fn bounce(distance: f64, length: f64) -> f64 {
+    let at = distance % (2.0 * length);
     if at > length { 2.0 * length - at } else { at }
 }
 

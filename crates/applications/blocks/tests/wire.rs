@@ -223,7 +223,7 @@ fn messages_come_back_as_they_were() {
 }
 
 #[test]
-fn what_waits_weighs_at_least_what_it_has_on_its_way() {
+fn what_waits_weighs_at_least_what_it_has_on_the_wire() {
     let row = BlockMapEntry {
         checksum: 4,
         places: vec![

@@ -58,8 +58,8 @@ struct MasterJob {
 struct MasterServiceState {
     machine: Master,
     outboxes: BTreeMap<u64, Arc<Outbox>>,
-    /// Actions on their way to be remembered.
-    on_their_way: usize,
+    /// Actions that are being remembered.
+    being_stored: usize,
     /// Why it ended by itself.
     failure: Option<Error>,
 }
@@ -123,7 +123,7 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
     let state = Mutex::new(MasterServiceState {
         machine,
         outboxes: BTreeMap::new(),
-        on_their_way: 0,
+        being_stored: 0,
         failure: None,
     });
     let shared = Arc::new(MasterServiceShared {
@@ -347,10 +347,10 @@ impl MasterServiceShared {
             .iter()
             .for_each(|note| (self.options.say)(note));
         let waits = !actions.changes.is_empty()
-            || (state.on_their_way > 0 && reveals_written_blocks(&actions));
+            || (state.being_stored > 0 && reveals_written_blocks(&actions));
         let job = self.charged(state, actions, asked);
         if waits {
-            state.on_their_way += 1;
+            state.being_stored += 1;
             // Never more than loaders wait for: who asked is charged with it.
             let _ = self.jobs.send(job);
         } else {
@@ -435,7 +435,7 @@ impl MasterServiceShared {
                 .collect();
             let remembered = store.remember(&changes);
             let mut state = self.state();
-            state.on_their_way -= all.len();
+            state.being_stored -= all.len();
             drop(changes);
             for mut job in all {
                 if let Err(error) = &remembered {

@@ -548,7 +548,7 @@ fn a_corrupt_block_is_502() {
 }
 
 #[test]
-fn a_range_that_fails_on_its_way_ends_early() {
+fn a_range_that_fails_midway_ends_early() {
     use std::os::unix::fs::FileExt;
     let site = Site::new(1);
     let about = set("map", 500, 1);
@@ -610,7 +610,7 @@ fn more_sets_than_one_session_may_open_are_read() {
 }
 
 #[test]
-fn the_idlest_connection_beyond_the_limit_gives_way() {
+fn the_idlest_connection_beyond_the_limit_is_closed() {
     let site = Site::new(1);
     let gateway = gateway::start(gateway::GatewayOptions {
         connections: 4,
@@ -1073,7 +1073,7 @@ fn what_was_deleted_is_gone_also_where_a_server_is_gone_around() {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
+fn clients_that_do_not_read_hold_a_bounded_amount_together_and_are_closed() {
     let site = Site::new(1);
     let about = BlockSet {
         block_size: 1 << 20,

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_has_both_ends_whichever_way_it_goes() {
+    fn a_vector_has_both_ends_in_every_direction() {
         let mut pixels = Pixels::new(7, 4);
         pixels.vector((0, 0), (6, 3), 1);
         assert_eq!(
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_beside_each_other_fit_whichever_way_their_points_go() {
+    fn areas_beside_each_other_fit_in_either_order_of_their_points() {
         let (one, other) = (
             [(0, 0), (10, 0), (40, 100), (0, 100)],
             [(10, 0), (200, 0), (200, 100), (40, 100)],

@@ -53,9 +53,9 @@ pub fn trace(
     picture: &DisplayPicture,
     rates: &[DisplayBenchSubject],
     trials: usize,
-    ways: &mut DisplayRequestPaths,
+    paths: &mut DisplayRequestPaths,
 ) -> Result<Vec<DisplayBenchResult>> {
-    carry_out(scene, picture, rates, trials, Some(ways))
+    carry_out(scene, picture, rates, trials, Some(paths))
 }
 
 fn carry_out(
@@ -63,20 +63,20 @@ fn carry_out(
     picture: &DisplayPicture,
     rates: &[DisplayBenchSubject],
     trials: usize,
-    mut ways: Option<&mut DisplayRequestPaths>,
+    mut paths: Option<&mut DisplayRequestPaths>,
 ) -> Result<Vec<DisplayBenchResult>> {
     let nodes = nodes(scene)?;
     let one = |rate: &DisplayBenchSubject| {
-        let mut ways = ways
+        let mut paths = paths
             .as_mut()
             .filter(|_| matches!(rate, DisplayBenchSubject::At(_)));
-        let mut watched = ways.is_some().then(UsageWatch::default);
+        let mut watched = paths.is_some().then(UsageWatch::default);
         let mut all = run(&[scene], picture, *rate, trials, watched.as_mut())?;
         let Some(over) = all.pop() else {
             return Err(Error::measurement("nothing was simulated"));
         };
-        if let (Some(ways), Some(watched)) = (&mut ways, watched) {
-            ways.add(nodes, &over.trials, &over.passed, watched.into_intervals());
+        if let (Some(paths), Some(watched)) = (&mut paths, watched) {
+            paths.add(nodes, &over.trials, &over.passed, watched.into_intervals());
         }
         Ok(measured(picture, *rate, &over))
     };

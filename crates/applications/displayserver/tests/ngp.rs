@@ -255,7 +255,7 @@ fn locked(address: &DisplayAddress) -> (DisplayAddress, Arc<AtomicU64>, Arc<Mute
 }
 
 #[test]
-fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last() {
+fn changes_that_wait_are_replaced_by_the_newest_and_the_picture_is_the_same_at_last() {
     const CHANGES: u32 = 20_000;
     let (server, address) = served("ngp:127.0.0.1:0");
     let line =

@@ -459,12 +459,16 @@ fn what_does_not_go_together_is_refused() {
     }
 }
 
-/// The way of one of the requests at a level: each point with its host, and us since the point before.
-fn way(scene: &SimulatedDisplayScene<'_>, level: DisplaySendLevel, request: i64) -> Vec<String> {
-    let mut ways = DisplayRequestPaths::default();
+/// The path of one of the requests at a level: each point with its host, and us since the point before.
+fn request_path(
+    scene: &SimulatedDisplayScene<'_>,
+    level: DisplaySendLevel,
+    request: i64,
+) -> Vec<String> {
+    let mut paths = DisplayRequestPaths::default();
     let rates = [Measure::Construction, Measure::At(level), Measure::Display];
-    trace(scene, &picture("vectors"), &rates, 1, &mut ways).expect("it is simulated");
-    let mut events: Vec<_> = ways
+    trace(scene, &picture("vectors"), &rates, 1, &mut paths).expect("it is simulated");
+    let mut events: Vec<_> = paths
         .events()
         .iter()
         .filter(|event| event.unit == 1 << 32 | request)
@@ -504,8 +508,9 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
     );
     // A window, a symbol defined and ended, a view, `Sync`, `EditSymbol` with a line: the eighth request goes alone, a line of 121.9 pixels: 0.619 ms
     // and 4 ms by itself. Its 32 bytes have heads of 40 bytes on the wire, an answer of 4 bytes too, V's messages 48.
-    let of =
-        |scene: &SimulatedDisplayScene<'_>| way(scene, DisplaySendLevel::StopAndWait, 8).join(", ");
+    let of = |scene: &SimulatedDisplayScene<'_>| {
+        request_path(scene, DisplaySendLevel::StopAndWait, 8).join(", ")
+    };
     assert_eq!(
         of(&by_tcp),
         "0 CALL vax, 3000 SEND vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 10045 DONE vax"
@@ -557,7 +562,7 @@ fn every_request_of_a_level_is_followed_to_its_answer() {
         DisplaySceneCarrier::Tcp([&tcp, &tcp]),
     );
     for shown in [SymbolDrawMoment::Growing, SymbolDrawMoment::Complete] {
-        let mut ways = DisplayRequestPaths::default();
+        let mut paths = DisplayRequestPaths::default();
         let rates = bench::rates(
             &picture("vectors"),
             &[DisplaySendLevel::Pipelined, DisplaySendLevel::Batched],
@@ -567,7 +572,7 @@ fn every_request_of_a_level_is_followed_to_its_answer() {
             ..by_tcp.clone()
         };
         let traced =
-            trace(&scene, &picture("vectors"), &rates, 2, &mut ways).expect("it is simulated");
+            trace(&scene, &picture("vectors"), &rates, 2, &mut paths).expect("it is simulated");
         let measured = measure(&scene, &picture("vectors"), &rates, 2).expect("it is simulated");
         assert_eq!(traced.len(), 4);
         traced
@@ -575,7 +580,8 @@ fn every_request_of_a_level_is_followed_to_its_answer() {
             .zip(&measured)
             .for_each(|(traced, measured)| assert_eq!(traced.trials, measured.trials));
         let count = |keyword: &str| {
-            ways.events()
+            paths
+                .events()
                 .iter()
                 .filter(|event| event.keyword == keyword)
                 .count()

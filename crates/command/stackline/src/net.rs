@@ -47,7 +47,7 @@ fn show(flags: &flags::NetShow) -> Result {
     if flags.json {
         let shown = chosen
             .iter()
-            .map(|network| stackline_report::topology_json(network, &ways(network)));
+            .map(|network| stackline_report::topology_json(network, &host_paths(network)));
         output::json(
             &serde_json::json!({"networks": shown.collect::<Vec<_>>()}),
             true,
@@ -55,7 +55,7 @@ fn show(flags: &flags::NetShow) -> Result {
     } else {
         let shown: Vec<String> = chosen
             .iter()
-            .map(|network| stackline_report::topology(network, &ways(network)))
+            .map(|network| stackline_report::topology(network, &host_paths(network)))
             .collect();
         output::print(&shown.join("\n"))?;
     }
@@ -111,7 +111,7 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
 }
 
 /// Both directions of all pairs of hosts, unless these are too many, as the machine of the simulated and the emulated world goes them.
-fn ways(network: &Network) -> Vec<HostPath> {
+fn host_paths(network: &Network) -> Vec<HostPath> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return Vec::new();
     }

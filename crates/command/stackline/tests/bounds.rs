@@ -147,7 +147,11 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("value.rs", "MOST", "what announces more is no RESP"),
     ("reading.rs", "BATCH", "events that are given at a time"),
     ("reading.rs", "WAITING", "packets that are read ahead"),
-    ("packet_words.rs", "MOST_WAYS", "texts that are made anew"),
+    (
+        "packet_words.rs",
+        "MOST_STREAMS",
+        "texts that are made anew",
+    ),
     (
         "survey.rs",
         "MOST_MARKS",

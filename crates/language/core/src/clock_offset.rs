@@ -237,8 +237,8 @@ mod tests {
         drift: f64,
         /// From which moment on by how much.
         step: (u64, i64),
-        /// Least time of each way, and most that is added to it.
-        ways: [(u64, u64); 2],
+        /// Least time of each direction, and most that is added to it.
+        transit_ns: [(u64, u64); 2],
     }
 
     const BEGIN: u64 = 1_700_000_000 * SECOND;
@@ -252,10 +252,10 @@ mod tests {
         }
 
         fn ask(&self, asked_ns: u64, random: &mut impl Rng) -> ClockExchange {
-            let mut way = |(least, more): (u64, u64)| least + random.next_u64() % (more + 1);
-            let heard = asked_ns + way(self.ways[0]);
+            let mut transit = |(least, more): (u64, u64)| least + random.next_u64() % (more + 1);
+            let heard = asked_ns + transit(self.transit_ns[0]);
             let answered = heard + 3_000;
-            let returned_ns = answered + way(self.ways[1]);
+            let returned_ns = answered + transit(self.transit_ns[1]);
             ClockExchange {
                 asked_ns,
                 heard_ns: self.clock(heard),
@@ -290,7 +290,7 @@ mod tests {
         ahead_ns: 0,
         drift: 0.0,
         step: (u64::MAX, 0),
-        ways: [(50_000, 20_000), (50_000, 20_000)],
+        transit_ns: [(50_000, 20_000), (50_000, 20_000)],
     };
 
     #[test]
@@ -322,15 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn an_error_contains_what_unequal_ways_hide() {
-        for ways in [
+    fn an_error_contains_what_asymmetric_delays_hide() {
+        for transit_ns in [
             [(10_000, 0), (900_000, 0)],
             [(2_000_000, 500_000), (1_000, 0)],
         ] {
             let host = Host {
                 ahead_ns: 5_000,
                 drift: 20e-6,
-                ways,
+                transit_ns,
                 ..PLAIN
             };
             let (clock, worst) = estimated(&host, &[0, 5, 30], 7);
@@ -374,7 +374,7 @@ mod tests {
         for seed in 0..60 {
             let mut random = Seed::root(seed).child("host").generator();
             let mut draw = |most: u64| random.next_u64() % most;
-            let ways = [
+            let transit_ns = [
                 (draw(300_000), draw(3_000_000)),
                 (draw(300_000), draw(3_000_000)),
             ];
@@ -382,7 +382,7 @@ mod tests {
             let host = Host {
                 ahead_ns: draw(1 << 40) as i64 - (1 << 39),
                 drift,
-                ways,
+                transit_ns,
                 ..PLAIN
             };
             let (clock, worst) = estimated(&host, &[0, 1, 2, 3 + draw(50)], seed);

@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    fn way(network: &Network, from: &str, to: &str) -> Vec<String> {
+    fn hop_names(network: &Network, from: &str, to: &str) -> Vec<String> {
         PathModel::between(network, from, to)
             .unwrap()
             .hops
@@ -324,7 +324,7 @@ mod tests {
         let slow = [link("a", "s", 1.0, 1), link("s", "b", 1.0, 1)];
         let far = [link("a", "t", 1000.0, 10), link("t", "b", 1000.0, 10)];
         let net = network(&["s", "t"], slow.into_iter().chain(far).collect());
-        assert_eq!(way(&net, "a", "b"), ["t", "b"]);
+        assert_eq!(hop_names(&net, "a", "b"), ["t", "b"]);
     }
 
     #[test]
@@ -332,7 +332,10 @@ mod tests {
         let links = ["t", "s"]
             .map(|s| [link("a", s, 10.0, 1), link(s, "b", 10.0, 1)])
             .concat();
-        assert_eq!(way(&network(&["t", "s"], links), "a", "b"), ["t", "b"]);
+        assert_eq!(
+            hop_names(&network(&["t", "s"], links), "a", "b"),
+            ["t", "b"]
+        );
     }
 
     #[test]
@@ -342,7 +345,7 @@ mod tests {
             ..link("a", "b", 10.0, 1)
         };
         let mut net = network(&[], vec![there]);
-        assert_eq!(way(&net, "a", "b"), ["b"]);
+        assert_eq!(hop_names(&net, "a", "b"), ["b"]);
         assert_eq!(PathModel::between(&net, "b", "a"), None);
         net.links.push(NetworkLink {
             one_way: true,
@@ -351,7 +354,7 @@ mod tests {
         let back = PathModel::between(&net, "b", "a").unwrap();
         assert!((back.delay_s() - 0.3).abs() < 1e-12);
         assert_eq!(PathModel::between(&net, "a", "nobody"), None);
-        assert_eq!(way(&net, "a", "a"), Vec::<String>::new());
+        assert_eq!(hop_names(&net, "a", "a"), Vec::<String>::new());
     }
 
     #[test]

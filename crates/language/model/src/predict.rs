@@ -149,13 +149,13 @@ fn answer(
             "programs on {host} use its processor, and no closed-form formula gives their waiting times"
         ));
     }
-    let way = |a: &str, b: &str| {
+    let path = |a: &str, b: &str| {
         let path = PathModel::between(network, a, b);
         path.filter(|p| !p.hops.is_empty())
             .ok_or_else(|| format!("{} has no path from {a} to {b}", network.name))
     };
     let shape = recognise(&part.procedure)?;
-    let situation = Situation::of(measurement, part, way(from, to)?, way(to, from)?, load)?;
+    let situation = Situation::of(measurement, part, path(from, to)?, path(to, from)?, load)?;
     match &shape {
         WorkloadPattern::Bulk {
             get,

@@ -89,9 +89,9 @@ impl Card {
 
     /// The packet whose copy has ended by now.
     pub(crate) fn copied(&mut self, now: Instant) -> Option<(u32, InterfaceDirection)> {
-        let (slot, way, _) = self.copying.filter(|(.., until)| *until <= now)?;
+        let (slot, direction, _) = self.copying.filter(|(.., until)| *until <= now)?;
         self.copying = None;
-        Some((slot, way))
+        Some((slot, direction))
     }
 
     /// The packet copied last is on the wire until then.
@@ -180,10 +180,16 @@ impl Card {
         clippy::cast_precision_loss,
         reason = "a copy takes less than 2^52 ns"
     )]
-    fn copy(&mut self, now: Instant, slot: u32, bytes: u64, way: InterfaceDirection) -> NextStep {
+    fn copy(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        bytes: u64,
+        direction: InterfaceDirection,
+    ) -> NextStep {
         let cost = self.per_packet_ns + self.per_byte_ns * bytes as f64;
         let until = now + Duration((cost + 0.5) as u64);
-        self.copying = Some((slot, way, until));
+        self.copying = Some((slot, direction, until));
         self.free_at = self.free_at.max(now);
         self.spends_until(until);
         NextStep::CopyUntil(until)

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shorter_way_round_a_ring() {
+    fn the_shorter_path_round_a_ring() {
         let links = [
             ("a", "x", 1),
             ("x", "y", 5),
@@ -400,14 +400,14 @@ mod tests {
             ("y", "b", 1),
         ];
         let topology = Topology::new(&network(&["a", "b"], &["x", "y"], &links));
-        let ways: Vec<u32> = (0..100)
+        let ports: Vec<u32> = (0..100)
             .map(|flow| route(&topology, 0, 1, flow)[1])
             .collect();
         assert!(
-            ways.iter().all(|port| [2, 4].contains(port)),
-            "the slower link is not used: {ways:?}"
+            ports.iter().all(|port| [2, 4].contains(port)),
+            "the slower link is not used: {ports:?}"
         );
-        let first = ways.iter().filter(|port| **port == 2).count();
+        let first = ports.iter().filter(|port| **port == 2).count();
         assert!(
             (30..70).contains(&first),
             "{first} of 100 flows on the first of two links"

@@ -135,15 +135,16 @@ impl FrameLocator {
         if let Some(learning) = &mut self.learning {
             return learning.range(protocol, ends, data, &mut self.left_out);
         }
-        let (flow, carries, way) = match (self.flows.get(&ends.to), self.flows.get(&ends.from)) {
-            (Some((flow, carries)), _) => (*flow, *carries, EventStreamDirection::There),
-            (None, Some((flow, carries))) => (*flow, *carries, EventStreamDirection::Back),
-            (None, None) => return None,
-        };
+        let (flow, carries, direction) =
+            match (self.flows.get(&ends.to), self.flows.get(&ends.from)) {
+                (Some((flow, carries)), _) => (*flow, *carries, EventStreamDirection::There),
+                (None, Some((flow, carries))) => (*flow, *carries, EventStreamDirection::Back),
+                (None, None) => return None,
+            };
         let range = match (carries, protocol) {
             (Carries::Stream, TCP) => self.of_stream(ends, data),
             (Carries::Units { both_ways }, UDP) => of_unit(data, segments)
-                .map(|(number, range)| (number.map(|n| (way, n, both_ways)), range)),
+                .map(|(number, range)| (number.map(|n| (direction, n, both_ways)), range)),
             (Carries::Calls, UDP) => {
                 let call = |n: u64| {
                     n.checked_sub(1)
@@ -155,11 +156,12 @@ impl FrameLocator {
             _ => None,
         };
         let (unit, range) = range?;
-        let unit =
-            unit.map(|(way, number, both_ways)| Numbering::new(flow, both_ways).id(way, number));
+        let unit = unit.map(|(direction, number, both_ways)| {
+            Numbering::new(flow, both_ways).id(direction, number)
+        });
         Some(FrameStreamRange {
             unit,
-            stream: Some(stackline_events::unit_ids::stream(flow, way)),
+            stream: Some(stackline_events::unit_ids::stream(flow, direction)),
             ..range
         })
     }

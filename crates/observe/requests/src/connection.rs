@@ -76,7 +76,7 @@ pub(crate) struct RequestConnection {
     /// Where what is said is reported.
     dissected_at: Option<usize>,
     conversation: Conversation,
-    ways: [RequestStreamState; 2],
+    directions: [RequestStreamState; 2],
     open: OpenRequestExchanges,
     /// Behind the highest number of an exchange.
     next: u64,
@@ -129,7 +129,7 @@ impl RequestConnection {
             conversation: Conversation::new(port)
                 .begun_before(midway)
                 .with_secrets(secrets),
-            ways: Default::default(),
+            directions: Default::default(),
             open: OpenRequestExchanges::default(),
             next: 0,
             left_out: LeftOut::default(),
@@ -164,7 +164,11 @@ impl RequestConnection {
         if between && self.seen_at != Some(host) {
             return None;
         }
-        let nothing_yet = || self.ways.iter().all(|way| way.dissected_end == 0);
+        let nothing_yet = || {
+            self.directions
+                .iter()
+                .all(|direction| direction.dissected_end == 0)
+        };
         if self.dissected_at.is_none() || (self.ends[1].host == Some(host) && nothing_yet()) {
             self.dissected_at = Some(host);
         }
@@ -175,7 +179,7 @@ impl RequestConnection {
     pub(crate) fn segment(
         &mut self,
         at_ns: u64,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         passing: Passing,
         segment: &DissectedSegment,
         bytes: &[u8],
@@ -190,62 +194,64 @@ impl RequestConnection {
         if ends && self.observation_end.has_come_by(at_ns) {
             self.is_cut_by_observer |= !self.is_closed();
         } else if ends {
-            let own = &mut self.ways[way as usize];
+            let own = &mut self.directions[direction as usize];
             own.closed_ns.get_or_insert(at_ns);
             own.reset_ns = own.reset_ns.or(segment.reset.then_some(at_ns));
         }
         if segment.reset && passing.arrives {
-            self.ways[way as usize]
+            self.directions[direction as usize]
                 .reset_arrived_ns
                 .get_or_insert(at_ns);
         }
         if segment.syn {
-            self.syn(at_ns, way, passing, segment);
-        } else if passing.arrives && way == EventStreamDirection::There {
+            self.syn(at_ns, direction, passing, segment);
+        } else if passing.arrives && direction == EventStreamDirection::There {
             self.hears_client(at_ns);
         }
         let first = segment.sequence.wrapping_add(u32::from(segment.syn));
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         let position = own.position.get_or_insert_with(|| Position::new(first));
         let from = position.offset(first).unwrap_or(0);
         let end = from.saturating_add(segment.bytes);
         position.advance(end);
-        let acknowledged = self.ways[1 - way as usize]
+        let acknowledged = self.directions[1 - direction as usize]
             .acknowledged
             .map(|(up_to, _)| up_to);
-        let is_data =
-            segment.bytes > 0 && !self.ways[way as usize].is_probe(from, end, acknowledged);
+        let is_data = segment.bytes > 0
+            && !self.directions[direction as usize].is_probe(from, end, acknowledged);
         if passing.is_dissected && is_data {
-            let own = &self.ways[way as usize];
+            let own = &self.directions[direction as usize];
             let is_new = end > own.left.end().max(own.arrived.progress().end());
-            self.quiet.end(at_ns, way, is_new);
+            self.quiet.end(at_ns, direction, is_new);
         }
         if passing.leaves && is_data {
-            self.leaves(at_ns, way, from, end, segment);
+            self.leaves(at_ns, direction, from, end, segment);
         }
         if passing.arrives && is_data {
-            self.arrives(at_ns, way, from, end);
+            self.arrives(at_ns, direction, from, end);
         }
         // Where the other host is not watched, its door is here.
-        if passing.arrives || (passing.is_dissected && self.ends[1 - way as usize].host.is_none()) {
-            self.acknowledged(at_ns, way, segment);
+        if passing.arrives
+            || (passing.is_dissected && self.ends[1 - direction as usize].host.is_none())
+        {
+            self.acknowledged(at_ns, direction, segment);
         }
         if passing.is_dissected {
-            let found = self.dissect_segment(way, from, end, segment, bytes);
+            let found = self.dissect_segment(direction, from, end, segment, bytes);
             self.take(found, done);
         }
     }
 
     fn dissect_segment(
         &mut self,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         from: u64,
         end: u64,
         segment: &DissectedSegment,
         bytes: &[u8],
     ) -> Vec<DissectorEvent> {
         let mut found = Vec::new();
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         if segment.bytes > 0 {
             // What lies behind a hole is not reported yet.
             own.dissected_end = if from <= own.dissected_end {
@@ -257,27 +263,29 @@ impl RequestConnection {
                 .len()
                 .min(usize::try_from(segment.bytes).unwrap_or(usize::MAX))];
             self.conversation
-                .segment(way, from, captured, segment.bytes, &mut found);
+                .segment(direction, from, captured, segment.bytes, &mut found);
         }
-        let behind = self.ways[1 - way as usize].position;
+        let behind = self.directions[1 - direction as usize].position;
         if let Some(up_to) = segment
             .acknowledged
             .and_then(|number| behind?.offset(number))
         {
-            self.ways[1 - way as usize].dissected_end =
-                self.ways[1 - way as usize].dissected_end.max(up_to);
+            self.directions[1 - direction as usize].dissected_end = self.directions
+                [1 - direction as usize]
+                .dissected_end
+                .max(up_to);
             self.conversation
-                .acknowledged(other(way), up_to, &mut found);
+                .acknowledged(other(direction), up_to, &mut found);
         }
         if segment.fin || segment.reset {
             // Behind an end there is nothing; the end itself has a sequence number.
-            if !std::mem::replace(&mut self.ways[way as usize].finished, true) {
-                self.conversation.end(way, end, &mut found);
+            if !std::mem::replace(&mut self.directions[direction as usize].finished, true) {
+                self.conversation.end(direction, end, &mut found);
             }
             if segment.reset {
-                let sent = self.ways[1 - way as usize].left.end();
-                self.conversation.cut(way, end, &mut found);
-                self.conversation.cut(other(way), sent, &mut found);
+                let sent = self.directions[1 - direction as usize].left.end();
+                self.conversation.cut(direction, end, &mut found);
+                self.conversation.cut(other(direction), sent, &mut found);
             }
         }
         found
@@ -357,7 +365,9 @@ impl RequestConnection {
     /// What was written up to an offset by the program of one end.
     pub(crate) fn wrote(&mut self, end: EventStreamDirection, up_to: u64, at_ns: u64, thread: u32) {
         self.sockets[end as usize] = true;
-        self.ways[end as usize].written.pass(up_to, at_ns, thread);
+        self.directions[end as usize]
+            .written
+            .pass(up_to, at_ns, thread);
     }
 
     /// What the program of one end has read of the other's direction.
@@ -369,7 +379,9 @@ impl RequestConnection {
         thread: u32,
     ) {
         self.sockets[end as usize] = true;
-        self.ways[1 - end as usize].read.pass(up_to, at_ns, thread);
+        self.directions[1 - end as usize]
+            .read
+            .pass(up_to, at_ns, thread);
     }
 
     /// The same of a socket that was there before, `count` bytes since somebody counts. What has left was written, and what is read
@@ -382,25 +394,25 @@ impl RequestConnection {
         at_ns: u64,
         thread: u32,
     ) {
-        let way = &mut self.ways[if wrote {
+        let direction = &mut self.directions[if wrote {
             end as usize
         } else {
             1 - end as usize
         }];
         let seen = if wrote {
-            way.left.end()
+            direction.left.end()
         } else {
-            way.arrived.progress().end()
+            direction.arrived.progress().end()
         };
         let from = seen
             .cast_signed()
             .saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
-        let known = &mut way.counted_from[usize::from(wrote)];
+        let known = &mut direction.counted_from[usize::from(wrote)];
         if known.is_none() {
             let progress = if wrote {
-                &mut way.written
+                &mut direction.written
             } else {
-                &mut way.read
+                &mut direction.read
             };
             progress.begin_at(from.max(0).unsigned_abs());
         }
@@ -451,16 +463,16 @@ impl RequestConnection {
 
     /// What no exchange that goes on needs.
     fn forget(&mut self) {
-        for way in [EventStreamDirection::There, EventStreamDirection::Back] {
+        for direction in [EventStreamDirection::There, EventStreamDirection::Back] {
             let needed = self.open.values().filter_map(|open| {
-                let role = if open.asks == way {
+                let role = if open.asks == direction {
                     ExchangeRole::Request
                 } else {
                     ExchangeRole::Response
                 };
                 open.first.begins[role as usize]
             });
-            let own = &mut self.ways[way as usize];
+            let own = &mut self.directions[direction as usize];
             // Of bytes that left, some may not have been reported yet.
             let needed = needed.min().unwrap_or(u64::MAX).min(own.dissected_end);
             own.left.forget(needed);
@@ -486,13 +498,14 @@ impl RequestConnection {
         if self.has_answers || !self.has_data() {
             return None;
         }
-        let of_ways = |of: fn(&RequestStreamState) -> u64| [of(&self.ways[0]), of(&self.ways[1])];
-        let is_closed = self.ways.iter().all(|way| way.finished);
-        let full = |way: &RequestStreamState| {
-            let rest = way
+        let of_both =
+            |of: fn(&RequestStreamState) -> u64| [of(&self.directions[0]), of(&self.directions[1])];
+        let is_closed = self.directions.iter().all(|direction| direction.finished);
+        let full = |direction: &RequestStreamState| {
+            let rest = direction
                 .full_since
                 .map_or(0, |since| self.last_ns.saturating_sub(since));
-            way.full_ns.saturating_add(rest)
+            direction.full_ns.saturating_add(rest)
         };
         Some(TransferAccount {
             flow: self.flow,
@@ -500,10 +513,20 @@ impl RequestConnection {
             span_ns: (self.first_ns, self.last_ns),
             round_trip_ns: self.round_trip_ns,
             least_ack_ns: self.least_ack_ns,
-            bytes: of_ways(|way| way.left.end().max(way.arrived.progress().end())),
-            again: of_ways(|way| way.again_count + way.late_count),
-            full_ns: self.ways.iter().map(full).fold(0, u64::saturating_add),
-            zero_windows: self.ways.iter().map(|way| way.zero_windows).sum(),
+            bytes: of_both(|direction| {
+                direction.left.end().max(direction.arrived.progress().end())
+            }),
+            again: of_both(|direction| direction.again_count + direction.late_count),
+            full_ns: self
+                .directions
+                .iter()
+                .map(full)
+                .fold(0, u64::saturating_add),
+            zero_windows: self
+                .directions
+                .iter()
+                .map(|direction| direction.zero_windows)
+                .sum(),
             quiet: self.quiet,
             end: match (self.reset, is_closed) {
                 (true, _) => "reset",
@@ -515,32 +538,43 @@ impl RequestConnection {
 
     /// Whether both sides have said all they will.
     pub(crate) fn is_over(&self) -> bool {
-        self.reset || self.ways.iter().all(|way| way.finished)
+        self.reset || self.directions.iter().all(|direction| direction.finished)
     }
 
     /// Whether a side has closed or reset it.
     pub(crate) fn is_closed(&self) -> bool {
-        self.ways.iter().any(|way| way.closed_ns.is_some())
+        self.directions
+            .iter()
+            .any(|direction| direction.closed_ns.is_some())
     }
 
     /// Whether packets of only one side were seen.
     pub(crate) fn is_one_way(&self) -> bool {
-        self.ways.iter().any(|way| way.position.is_none())
+        self.directions
+            .iter()
+            .any(|direction| direction.position.is_none())
     }
 
     /// Whether any was reported.
     pub(crate) fn has_data(&self) -> bool {
-        self.ways.iter().any(|way| way.dissected_end > 0)
+        self.directions
+            .iter()
+            .any(|direction| direction.dissected_end > 0)
     }
 
     /// What was left out of it, as there was more than is kept.
     pub(crate) fn left_out(&self) -> LeftOut {
         let mut left_out = self.left_out.clone();
-        for way in &self.ways {
-            way.arrived.left_out(&mut left_out);
-            [&way.left, &way.farthest, &way.written, &way.read]
-                .into_iter()
-                .for_each(|progress| progress.left_out(&mut left_out));
+        for direction in &self.directions {
+            direction.arrived.left_out(&mut left_out);
+            [
+                &direction.left,
+                &direction.farthest,
+                &direction.written,
+                &direction.read,
+            ]
+            .into_iter()
+            .for_each(|progress| progress.left_out(&mut left_out));
         }
         left_out
     }
@@ -552,8 +586,8 @@ impl RequestConnection {
 }
 
 /// The other direction.
-const fn other(way: EventStreamDirection) -> EventStreamDirection {
-    match way {
+const fn other(direction: EventStreamDirection) -> EventStreamDirection {
+    match direction {
         EventStreamDirection::There => EventStreamDirection::Back,
         EventStreamDirection::Back => EventStreamDirection::There,
     }

@@ -92,7 +92,7 @@ pub struct SegmentPassage {
     /// The moment.
     pub at_ns: u64,
     /// The direction of the connection.
-    pub way: EventStreamDirection,
+    pub direction: EventStreamDirection,
 }
 
 /// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
@@ -253,14 +253,14 @@ impl Builder {
         } else {
             PacketPassage::Arrives
         };
-        let Some((key, way)) = self.connection(host, door, at_ns, segment) else {
+        let Some((key, direction)) = self.connection(host, door, at_ns, segment) else {
             return;
         };
         let passage = SegmentPassage {
             host,
             door,
             at_ns,
-            way,
+            direction,
         };
         self.pass(passage, key, segment, data);
     }
@@ -274,7 +274,7 @@ impl Builder {
         data: &[u8],
     ) {
         let (from, to) = segment.ends;
-        let ends = if passage.way == EventStreamDirection::There {
+        let ends = if passage.direction == EventStreamDirection::There {
             (from, to)
         } else {
             (to, from)
@@ -308,7 +308,7 @@ impl Builder {
             host,
             door,
             at_ns,
-            way,
+            direction,
         } = passage;
         let (from, to) = segment.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
@@ -323,13 +323,13 @@ impl Builder {
         let between = door == PacketPassage::Between;
         let leaves = door == PacketPassage::Leaves
             || is_loop
-            || (between && way == EventStreamDirection::There);
+            || (between && direction == EventStreamDirection::There);
         let arrives = door == PacketPassage::Arrives
             || is_loop
-            || (between && way == EventStreamDirection::Back);
+            || (between && direction == EventStreamDirection::Back);
         connection.segment(
             at_ns,
-            way,
+            direction,
             Passing {
                 leaves,
                 arrives,
@@ -360,16 +360,16 @@ impl Builder {
     ) -> Option<(RequestConnectionKey, EventStreamDirection)> {
         let (from, to) = segment.ends;
         let opens = segment.syn && segment.acknowledged.is_none();
-        for (ends, way) in [
+        for (ends, direction) in [
             ((from, to), EventStreamDirection::There),
             ((to, from), EventStreamDirection::Back),
         ] {
             let key = RequestConnectionKey::new(host, ends);
             if let Some(known) = self.connections.get(&key)
-                && !(opens && way == EventStreamDirection::There && known.is_over())
-                && !(opens && way == EventStreamDirection::Back)
+                && !(opens && direction == EventStreamDirection::There && known.is_over())
+                && !(opens && direction == EventStreamDirection::Back)
             {
-                return Some((key, way));
+                return Some((key, direction));
             }
         }
         if segment.reset || (segment.bytes == 0 && !segment.syn) {
@@ -378,7 +378,7 @@ impl Builder {
         // Where the first packet was not seen, the answer to it tells who opened; else whoever serves at the lower port was
         // connected to.
         let is_back = !opens && (segment.syn || from.port() < to.port());
-        let (ends, way) = if is_back {
+        let (ends, direction) = if is_back {
             ((to, from), EventStreamDirection::Back)
         } else {
             ((from, to), EventStreamDirection::There)
@@ -391,10 +391,10 @@ impl Builder {
             host,
             door,
             at_ns,
-            way,
+            direction,
         };
         self.open(passage, key, segment);
-        Some((key, way))
+        Some((key, direction))
     }
 
     /// A connection that was not known.
@@ -408,7 +408,7 @@ impl Builder {
             host,
             door,
             at_ns,
-            way,
+            direction,
         } = passage;
         self.make_room();
         let own = |address: SocketAddr, here: bool| ExchangeEnd {
@@ -419,7 +419,7 @@ impl Builder {
             door == PacketPassage::Leaves,
             door == PacketPassage::Arrives,
         );
-        let places = match way {
+        let places = match direction {
             EventStreamDirection::There => [own(key.ends.0, from_here), own(key.ends.1, to_here)],
             EventStreamDirection::Back => [own(key.ends.0, to_here), own(key.ends.1, from_here)],
         };
@@ -429,7 +429,7 @@ impl Builder {
         .then_some(host);
         let flow = key.flow.unwrap_or(self.next_flow);
         self.next_flow = self.next_flow.saturating_add(u32::from(key.flow.is_none()));
-        self.remember(&key, way, segment, flow);
+        self.remember(&key, direction, segment, flow);
         let mut connection =
             RequestConnection::new(flow, places, !segment.syn, self.secrets.clone());
         connection.seen_at = seen_at;
@@ -444,11 +444,11 @@ impl Builder {
     fn remember(
         &mut self,
         key: &RequestConnectionKey,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         segment: &DissectedSegment,
         flow: u32,
     ) {
-        let first = match way {
+        let first = match direction {
             EventStreamDirection::There => Some(segment.sequence.wrapping_add(1)),
             EventStreamDirection::Back => segment.acknowledged,
         };

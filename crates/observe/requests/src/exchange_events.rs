@@ -134,7 +134,7 @@ pub fn emit_exchange(
     hosts: &[String],
     emit: &mut RequestEventSink<'_>,
 ) {
-    let way = if exchange.reversed {
+    let directions = if exchange.reversed {
         [EventStreamDirection::Back, EventStreamDirection::There]
     } else {
         [EventStreamDirection::There, EventStreamDirection::Back]
@@ -147,7 +147,7 @@ pub fn emit_exchange(
         exchange,
         unit: unit_of(exchange),
         names: &names,
-        way,
+        directions,
         hosts,
     };
     one.points(known.segments, emit);
@@ -173,7 +173,7 @@ struct ExchangeEventWriter<'l> {
     unit: i64,
     names: &'l [String; 2],
     /// Directions of request and response.
-    way: [EventStreamDirection; 2],
+    directions: [EventStreamDirection; 2],
     hosts: &'l [String],
 }
 
@@ -212,7 +212,12 @@ impl ExchangeEventWriter<'_> {
         // A line passes each point once: what comes behind the first round trip is one part of it.
         self.answered(first, false, [client, server], emit);
         if let (Some(host), Some(at_ns)) = (client.or(server), next.handed_ns()) {
-            emit(host, "APP_TURN", at_ns, &self.range(next, self.way[0]));
+            emit(
+                host,
+                "APP_TURN",
+                at_ns,
+                &self.range(next, self.directions[0]),
+            );
         }
         self.received(response, client, emit);
     }
@@ -221,10 +226,10 @@ impl ExchangeEventWriter<'_> {
     fn range(
         &self,
         message: &ExchangeMessage,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
     ) -> [EventValue<'static>; 4] {
         let flow = self.exchange.flow & unit_ids::LAST_FLOW;
-        let stream = EventValue::from(unit_ids::stream(flow, way));
+        let stream = EventValue::from(unit_ids::stream(flow, direction));
         [
             self.unit.into(),
             stream,
@@ -242,7 +247,7 @@ impl ExchangeEventWriter<'_> {
         emit: &mut RequestEventSink<'_>,
     ) {
         let [client, server] = hosts;
-        let ask = self.range(request, self.way[0]);
+        let ask = self.range(request, self.directions[0]);
         let left = request.written.or(request.left).is_some();
         if let (Some(host), Some(at_ns)) = (client.filter(|_| left), request.handed_ns()) {
             emit(host, "APP_CALL", at_ns, &ask);
@@ -271,7 +276,7 @@ impl ExchangeEventWriter<'_> {
         emit: &mut RequestEventSink<'_>,
     ) {
         let [client, server] = hosts;
-        let answer = self.range(response, self.way[1]);
+        let answer = self.range(response, self.directions[1]);
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
             emit(host, "APP_REPLY", at_ns, &answer);
         }
@@ -300,7 +305,7 @@ impl ExchangeEventWriter<'_> {
         let came =
             self.exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
         if let (Some(host), Some(at_ns)) = (client, self.exchange.end_ns().filter(|_| came)) {
-            let answer = self.range(response, self.way[1]);
+            let answer = self.range(response, self.directions[1]);
             emit(host, "APP_RESPONSE", at_ns, &answer);
         }
     }
@@ -311,7 +316,7 @@ impl ExchangeEventWriter<'_> {
         message: &ExchangeMessage,
         range: [EventValue<'_>; 4],
         hosts: [Option<&str>; 2],
-        way: &str,
+        ends: &str,
         emit: &mut RequestEventSink<'_>,
     ) {
         for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
@@ -322,8 +327,8 @@ impl ExchangeEventWriter<'_> {
                     stream,
                     offset,
                     bytes,
-                    place: way.into(),
-                    way: way.into(),
+                    place: ends.into(),
+                    way: ends.into(),
                     ..NetSeen::default()
                 }
                 .emit_on(host, at_ns, emit);

@@ -39,7 +39,7 @@ const SET_UP: u64 = 0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramPassage {
     pub(crate) at_ns: u64,
-    pub(crate) way: EventStreamDirection,
+    pub(crate) direction: EventStreamDirection,
     /// It leaves the host, or arrives there; both, where its ends are one. Neither: it passes between its ends.
     pub(crate) leaves: bool,
     /// See `leaves`.
@@ -48,7 +48,7 @@ pub(crate) struct DatagramPassage {
 
 /// One direction of a stream.
 #[derive(Debug, Default)]
-struct StreamWay {
+struct QuicStreamDirection {
     left: StreamPointProgress,
     arrived: Arrivals,
     again: u64,
@@ -102,7 +102,7 @@ pub(crate) struct QuicConnection {
     has_negotiated: bool,
     spin: SpinBit,
     seen: SeenDatagrams,
-    streams: BTreeMap<u64, [StreamWay; 2]>,
+    streams: BTreeMap<u64, [QuicStreamDirection; 2]>,
     open: BTreeMap<u64, OpenQuicExchange>,
     /// Streams whose exchanges were reported.
     reported: ClosedStreams,
@@ -171,7 +171,7 @@ impl QuicConnection {
     ) {
         let DatagramPassage {
             at_ns,
-            way,
+            direction,
             leaves,
             arrives,
         } = passage;
@@ -182,10 +182,10 @@ impl QuicConnection {
         }
         let passing = QuicPassing {
             at_ns,
-            leaves: leaves || between && way == EventStreamDirection::There,
-            arrives: arrives || between && way == EventStreamDirection::Back,
+            leaves: leaves || between && direction == EventStreamDirection::There,
+            arrives: arrives || between && direction == EventStreamDirection::Back,
         };
-        let hash = hash_datagram(way, bytes);
+        let hash = hash_datagram(direction, bytes);
         if let Some(seen) = self.seen.find(hash, at_ns) {
             let passing = QuicPassing {
                 leaves: passing.leaves && !seen.has_left,
@@ -194,20 +194,20 @@ impl QuicConnection {
             };
             seen.has_left |= passing.leaves;
             seen.has_arrived |= passing.arrives;
-            self.sees_both[way as usize] |=
+            self.sees_both[direction as usize] |=
                 seen.has_left && seen.has_arrived && !(leaves && arrives);
             let seen = seen.clone();
             if seen.is_handshake {
-                self.set_up.pass(way, passing);
+                self.set_up.pass(direction, passing);
             }
             seen.pieces
                 .iter()
-                .for_each(|piece| self.pass(way, *piece, passing));
+                .for_each(|piece| self.pass(direction, *piece, passing));
             return;
         }
-        self.count(way, at_ns, length);
+        self.count(direction, at_ns, length);
         let mut found = Vec::new();
-        self.dissector.datagram(way, bytes, &mut found);
+        self.dissector.datagram(direction, bytes, &mut found);
         let mut seen = SeenDatagrams::first(hash, at_ns);
         (seen.has_left, seen.has_arrived) = (passing.leaves, passing.arrives);
         for event in found {
@@ -220,7 +220,7 @@ impl QuicConnection {
                     stream, from, end, ..
                 } => {
                     let piece = PassedPiece { stream, from, end };
-                    self.pass(way, piece, passing);
+                    self.pass(direction, piece, passing);
                     seen.pieces.push(piece);
                 }
                 event => self.take(event, at_ns),
@@ -229,18 +229,18 @@ impl QuicConnection {
         self.seen.add(seen, &mut self.left_out);
     }
 
-    fn count(&mut self, way: EventStreamDirection, at_ns: u64, length: u64) {
+    fn count(&mut self, direction: EventStreamDirection, at_ns: u64, length: u64) {
         if self.first_ns == 0 {
             (self.first_ns, self.last_ns) = (at_ns, at_ns);
         }
         self.quiet_ns = self.quiet_ns.max(at_ns.saturating_sub(self.last_ns));
         self.last_ns = self.last_ns.max(at_ns);
-        self.datagrams[way as usize] += 1;
-        self.bytes[way as usize] += length;
+        self.datagrams[direction as usize] += 1;
+        self.bytes[direction as usize] += length;
     }
 
     /// Bytes of a stream pass a door.
-    fn pass(&mut self, way: EventStreamDirection, piece: PassedPiece, passing: QuicPassing) {
+    fn pass(&mut self, direction: EventStreamDirection, piece: PassedPiece, passing: QuicPassing) {
         let PassedPiece { stream, from, end } = piece;
         // Of streams in one direction no message is reported.
         if !stream.is_multiple_of(4) || self.reported.has(stream) {
@@ -249,7 +249,7 @@ impl QuicConnection {
         if self.streams.len() >= MOST_OPEN && !self.streams.contains_key(&stream) {
             return self.left_out.add(Bound::Open, 1);
         }
-        let own = &mut self.streams.entry(stream).or_default()[way as usize];
+        let own = &mut self.streams.entry(stream).or_default()[direction as usize];
         if passing.leaves {
             if end > from && end <= own.left.end() {
                 own.again += 1;
@@ -377,12 +377,12 @@ impl QuicConnection {
 
     /// Whether bytes of a message have left its sender and not arrived at its receiver, which is watched.
     fn is_under_way(&self, number: u64, open: &OpenQuicExchange) -> bool {
-        let Some(ways) = self.streams.get(&(4 * number)) else {
+        let Some(directions) = self.streams.get(&(4 * number)) else {
             return false;
         };
         let is_behind = |at: usize| {
             let end = open.ends[at].unwrap_or(0);
-            self.sees_both[at] && ways[at].arrived.progress().end() < end
+            self.sees_both[at] && directions[at].arrived.progress().end() < end
         };
         open.void.is_none() && (is_behind(0) || is_behind(1))
     }
@@ -421,9 +421,9 @@ impl QuicConnection {
     /// What was left out of it, as there was more than is kept.
     pub(crate) fn left_out(&self) -> LeftOut {
         let mut left_out = self.left_out.clone();
-        for way in self.streams.values().flatten() {
-            way.left.left_out(&mut left_out);
-            way.arrived.left_out(&mut left_out);
+        for direction in self.streams.values().flatten() {
+            direction.left.left_out(&mut left_out);
+            direction.arrived.left_out(&mut left_out);
         }
         left_out
     }

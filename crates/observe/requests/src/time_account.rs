@@ -88,7 +88,7 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
         let gave_up = exchange.gave_up.filter(|_| is_last);
         // From the server's side alone the way back and there lies between its answer and what comes next.
         if number > 0 && exchange.client.host.is_none() {
-            account.add_way(exchange.round_trip_ns, request.handed_ns());
+            account.add_round_trip(exchange.round_trip_ns, request.handed_ns());
         }
         account.add(
             ExchangePhase::Client,
@@ -157,7 +157,7 @@ impl PhaseAccount {
     }
 
     /// A round trip, or what there is of it before that moment.
-    fn add_way(&mut self, round_trip_ns: Option<u64>, until: Option<u64>) {
+    fn add_round_trip(&mut self, round_trip_ns: Option<u64>, until: Option<u64>) {
         let Some((trip, until)) = round_trip_ns.zip(until) else {
             return;
         };

@@ -32,19 +32,19 @@ fn events(script: &Script, contents: bool) -> Vec<String> {
     let mut sent = [0_u32; 2];
     let handshake = [('>', Vec::new()), ('<', Vec::new())];
     for (at, (side, bytes)) in (0..).zip(handshake.iter().chain(script)) {
-        let (way, syn) = (usize::from(*side == '<'), at < 2);
+        let (direction, syn) = (usize::from(*side == '<'), at < 2);
         let segment = DissectedSegment {
-            ends: if way == 0 {
+            ends: if direction == 0 {
                 (ends[0], ends[1])
             } else {
                 (ends[1], ends[0])
             },
-            sequence: if syn { 999 } else { 1000 + sent[way] },
+            sequence: if syn { 999 } else { 1000 + sent[direction] },
             bytes: bytes.len() as u64,
             syn,
             fin: false,
             reset: false,
-            acknowledged: (at > 0).then(|| 1000 + sent[1 - way]),
+            acknowledged: (at > 0).then(|| 1000 + sent[1 - direction]),
             window: 60_000,
             selectively_acknowledged: None,
             window_scale: syn.then_some(0),
@@ -52,9 +52,9 @@ fn events(script: &Script, contents: bool) -> Vec<String> {
             ttl: 64,
             length: 40 + bytes.len() as u64,
         };
-        sent[way] += bytes.len() as u32;
-        builder.segment(way, true, 10 * at * MS, &segment, bytes);
-        builder.segment(1 - way, false, (10 * at + 5) * MS, &segment, bytes);
+        sent[direction] += bytes.len() as u32;
+        builder.segment(direction, true, 10 * at * MS, &segment, bytes);
+        builder.segment(1 - direction, false, (10 * at + 5) * MS, &segment, bytes);
     }
     let mut table = EventTable::default();
     for exchange in builder.finish().0 {

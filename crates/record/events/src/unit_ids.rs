@@ -87,23 +87,23 @@ impl Numbering {
 
     /// The id of one direction of the flow.
     #[must_use]
-    pub const fn stream(&self, way: EventStreamDirection) -> i64 {
-        stream(self.flow, way)
+    pub const fn stream(&self, direction: EventStreamDirection) -> i64 {
+        stream(self.flow, direction)
     }
 
     /// How many units of a direction there were: the number of the next.
     #[must_use]
-    pub const fn count(&self, way: EventStreamDirection) -> u64 {
-        self.next[way as usize]
+    pub const fn count(&self, direction: EventStreamDirection) -> u64 {
+        self.next[direction as usize]
     }
 
     /// The id of the `number`-th unit of a direction.
     #[must_use]
-    pub const fn id(&self, way: EventStreamDirection, number: u64) -> i64 {
+    pub const fn id(&self, direction: EventStreamDirection, number: u64) -> i64 {
         unit(
             self.flow,
             if self.both_ways {
-                number << 1 | way as u64
+                number << 1 | direction as u64
             } else {
                 number
             },
@@ -111,17 +111,17 @@ impl Numbering {
     }
 
     /// Goes on to the unit of that number; those before it that were not met were lost, or come later.
-    pub const fn go_on(&mut self, way: EventStreamDirection, number: u64) {
-        if self.next[way as usize] < number {
-            self.next[way as usize] = number;
+    pub const fn go_on(&mut self, direction: EventStreamDirection, number: u64) {
+        if self.next[direction as usize] < number {
+            self.next[direction as usize] = number;
         }
     }
 
     /// The next unit of a direction.
-    pub const fn next(&mut self, way: EventStreamDirection) -> i64 {
-        let number = self.next[way as usize];
-        self.next[way as usize] = number + 1;
-        self.id(way, number)
+    pub const fn next(&mut self, direction: EventStreamDirection) -> i64 {
+        let number = self.next[direction as usize];
+        self.next[direction as usize] = number + 1;
+        self.id(direction, number)
     }
 
     /// The next connection.

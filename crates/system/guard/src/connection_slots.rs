@@ -185,7 +185,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn the_idlest_gives_way() {
+    fn the_idlest_connection_is_closed() {
         let (ended, hears) = channel();
         let pool = ConnectionSlotPool::new(2);
         let enter = |name: &'static str| {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_busy_gives_way_to_nobody() {
+    fn a_busy_connection_is_never_closed_for_another() {
         let (ended, hears) = channel();
         let pool = ConnectionSlotPool::new(2);
         let enter = |name: &'static str| {

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_served_the_oldest_gives_way_and_the_loop_stops() {
+    fn connections_are_served_the_oldest_is_closed_for_a_new_one_and_the_loop_stops() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();

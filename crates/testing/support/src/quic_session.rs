@@ -27,9 +27,9 @@ pub struct QuicSessionPlan {
     pub updates: Vec<usize>,
     /// Datagrams that get lost, by their number among those of both sides.
     pub lost: Vec<usize>,
-    /// How long a datagram is on its way, and the server takes for an answer, us.
-    pub way_us: u64,
-    /// See `way_us`.
+    /// How long a datagram is in transit, and the server takes for an answer, us.
+    pub transit_us: u64,
+    /// See `transit_us`.
     pub work_us: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for QuicSessionPlan {
             calls: Vec::new(),
             updates: Vec::new(),
             lost: Vec::new(),
-            way_us: 10_000,
+            transit_us: 10_000,
             work_us: 5_000,
         }
     }
@@ -162,7 +162,7 @@ pub fn run_quic_session(plan: &QuicSessionPlan) -> QuicSession {
     let begin = Instant::now();
     let ([mut client, mut server], secrets) = parties(plan, begin);
     let (mut session, mut asked, mut is_closed) = (QuicSession::default(), None, false);
-    let mut on_way: Vec<QuicSessionDatagram> = Vec::new();
+    let mut in_flight: Vec<QuicSessionDatagram> = Vec::new();
     let mut answers: Vec<(u64, StreamId, usize)> = Vec::new();
     let mut until_us = u64::MAX;
     for at_us in (0..60_000_000).step_by(STEP_US as usize) {
@@ -172,7 +172,9 @@ pub fn run_quic_session(plan: &QuicSessionPlan) -> QuicSession {
         }
         let now = begin + Duration::from_micros(at_us);
         let mut sent = Vec::new();
-        for datagram in on_way.extract_if(.., |datagram| datagram.at_us + plan.way_us <= at_us) {
+        for datagram in
+            in_flight.extract_if(.., |datagram| datagram.at_us + plan.transit_us <= at_us)
+        {
             let (to, from) = match datagram.is_client {
                 true => (&mut server, client.address),
                 false => (&mut client, server.address),
@@ -186,7 +188,7 @@ pub fn run_quic_session(plan: &QuicSessionPlan) -> QuicSession {
                 && !is_closed
             {
                 is_closed = true;
-                until_us = at_us + 4 * plan.way_us + 100_000;
+                until_us = at_us + 4 * plan.transit_us + 100_000;
                 connection.close(
                     now,
                     VarInt::from_u32(0x100),
@@ -207,7 +209,7 @@ pub fn run_quic_session(plan: &QuicSessionPlan) -> QuicSession {
                 is_lost,
                 bytes,
             };
-            on_way.extend((!is_lost).then(|| datagram.clone()));
+            in_flight.extend((!is_lost).then(|| datagram.clone()));
             session.datagrams.push(datagram);
         }
     }

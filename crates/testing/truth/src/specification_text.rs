@@ -188,15 +188,15 @@ fn procedure(work: &ScenarioWork) -> String {
                 "repeat count {{ AwaitDataIndication(unit); {}}}",
                 delay(reader_s)
             );
-            let (way, own, other) = if get {
+            let (direction, own, other) = if get {
                 ("Get", &take, &send)
             } else {
                 ("Put", &send, &take)
             };
             writeln!(
                 text,
-                "  initiator {{ ConnectRequest; StartMeasurement; StartBulk{way}; {own} StopBulk{way}; StopMeasurement; DisconnectRequest; }}\n  \
-                 responder {{ AwaitConnectIndication; AwaitStartBulk{way}; {other} AwaitStopBulk{way}; AwaitDisconnectIndication; }}"
+                "  initiator {{ ConnectRequest; StartMeasurement; StartBulk{direction}; {own} StopBulk{direction}; StopMeasurement; DisconnectRequest; }}\n  \
+                 responder {{ AwaitConnectIndication; AwaitStartBulk{direction}; {other} AwaitStopBulk{direction}; AwaitDisconnectIndication; }}"
             )
         }
         ScenarioWork::Calls {

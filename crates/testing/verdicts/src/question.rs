@@ -49,8 +49,8 @@ impl Question {
     }
 
     fn across_imps(&mut self, dice: &mut ScenarioDice) {
-        let (network, way) = self.imps(dice);
-        let work = self.work(dice, &way, 1.0);
+        let (network, direction) = self.imps(dice);
+        let work = self.work(dice, &direction, 1.0);
         let stack = match dice.unit() {
             u if u < 0.4 => "ncp".to_owned(),
             _ => format!("ncp(links = {})", dice.log(1.0, 9.0) as u32),
@@ -60,22 +60,22 @@ impl Question {
     }
 
     fn across_links(&mut self, dice: &mut ScenarioDice) {
-        let way = self.way(dice);
+        let direction = self.direction(dice);
         let others = if dice.chance(0.08) {
             dice.log(1.0, 6.0) as usize
         } else {
             0
         };
         self.note(others > 0, "several clients");
-        let network = self.network(dice, &way, others);
+        let network = self.network(dice, &direction, others);
         let pairs = if others == 0 && dice.chance(0.18) {
             dice.log(2.0, 12.0) as u32
         } else {
             1
         };
         self.note(pairs > 1, "several pairs");
-        let stack = self.stack(dice, &way);
-        let work = self.work(dice, &way, f64::from(pairs) + others as f64);
+        let stack = self.stack(dice, &direction);
+        let work = self.work(dice, &direction, f64::from(pairs) + others as f64);
         let several = if pairs > 1 {
             format!("{pairs} ")
         } else {
@@ -83,9 +83,9 @@ impl Question {
         };
         let measured = format!("{several}from a to b {} over {stack}", work.text);
         let beside = if others > 0 {
-            self.others(dice, &way, [&work.text, &stack], others)
+            self.others(dice, &direction, [&work.text, &stack], others)
         } else if dice.chance(0.12) {
-            vec![self.load(dice, &way)]
+            vec![self.load(dice, &direction)]
         } else {
             Vec::new()
         };
@@ -96,7 +96,7 @@ impl Question {
     fn others(
         &mut self,
         dice: &mut ScenarioDice,
-        way: &DrawnLinkDirection,
+        direction: &DrawnLinkDirection,
         [work, stack]: [&str; 2],
         others: usize,
     ) -> Vec<String> {
@@ -106,7 +106,7 @@ impl Question {
             if alike {
                 format!("{from} {work} over {stack}")
             } else {
-                let bytes = (way.rate_bit_s * 0.05 / 8.0).clamp(10.0, 50e3) as u32;
+                let bytes = (direction.rate_bit_s * 0.05 / 8.0).clamp(10.0, 50e3) as u32;
                 format!("{from} rr 100 B, {bytes} B*100 over tcp")
             }
         };

@@ -349,16 +349,20 @@ impl<W: EndpointWorld> Endpoint<W> {
     }
 
     /// Each transfer is paced from where its data may begin: a stack may first have to exchange a word with the peer.
-    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.open()?.start_bulk(way).await?;
+    async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.open()?.start_bulk(direction).await?;
         self.intended = Some(self.world.now());
         self.paced = false;
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, way: BulkDirection, cursor: &mut Cursor) -> Result<()> {
+    async fn await_start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        cursor: &mut Cursor,
+    ) -> Result<()> {
         self.world.emit(EndpointStep::AwaitsWord);
-        if !self.open()?.await_start_bulk(way).await? {
+        if !self.open()?.await_start_bulk(direction).await? {
             return self.stream_ended(cursor);
         }
         self.hear();
@@ -368,11 +372,11 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        if way == BulkDirection::Put {
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        if direction == BulkDirection::Put {
             self.world.emit(EndpointStep::AwaitsWord);
         }
-        self.open()?.stop_bulk(way).await?;
+        self.open()?.stop_bulk(direction).await?;
         self.unconfirmed = false;
         Ok(())
     }

@@ -47,13 +47,13 @@ pub trait EndpointService {
     /// `RPCReturn`.
     async fn reply(&mut self, bytes: u64) -> Result<()>;
     /// `StartBulkGet` and `StartBulkPut`.
-    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()>;
+    async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()>;
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
-    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool>;
+    async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()>;
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()>;
     /// `AwaitStopBulkGet` and `AwaitStopBulkPut`.
-    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()>;
+    async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()>;
     /// Ends the own stream of data units, because the limit was reached.
     async fn end_stream(&mut self) -> Result<()>;
     /// `DisconnectRequest`.

@@ -78,7 +78,7 @@ pub fn run(
     buffers: LiveThreadBuffers,
     shared: SharedLiveJob,
 ) -> Result<EndpointObservation> {
-    let way = if work.side == PairSide::Initiator {
+    let direction = if work.side == PairSide::Initiator {
         EventStreamDirection::There
     } else {
         EventStreamDirection::Back
@@ -94,7 +94,7 @@ pub fn run(
         spins: task.stack.word("receive") == Some("spin"),
         stream: task
             .flow
-            .map(|first| unit_ids::stream(first + replica, way)),
+            .map(|first| unit_ids::stream(first + replica, direction)),
     };
     let mut observation = ready(Endpoint::new(work, world).run(replica))?;
     let sent = observation.record.sent_bytes;
@@ -276,24 +276,24 @@ impl EndpointService for OpenLiveConnection {
             .reply(bytes as usize, &mut self.buffers.borrow_mut())
     }
 
-    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
+    async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.connection
-            .start_bulk(way, &mut self.buffers.borrow_mut())
+            .start_bulk(direction, &mut self.buffers.borrow_mut())
     }
 
-    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
+    async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool> {
         self.connection
-            .await_start_bulk(way, &mut self.buffers.borrow_mut())
+            .await_start_bulk(direction, &mut self.buffers.borrow_mut())
     }
 
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.connection
-            .stop_bulk(way, &mut self.buffers.borrow_mut())
+            .stop_bulk(direction, &mut self.buffers.borrow_mut())
     }
 
-    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
+    async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.connection
-            .await_stop_bulk(way, &mut self.buffers.borrow_mut())
+            .await_stop_bulk(direction, &mut self.buffers.borrow_mut())
     }
 
     async fn end_stream(&mut self) -> Result<()> {

@@ -103,20 +103,20 @@ impl<S: EndpointService> EndpointService for Working<S> {
         self.service.reply(bytes).await
     }
 
-    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.service.start_bulk(way).await
+    async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.service.start_bulk(direction).await
     }
 
-    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
-        self.service.await_start_bulk(way).await
+    async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool> {
+        self.service.await_start_bulk(direction).await
     }
 
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.service.stop_bulk(way).await
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.service.stop_bulk(direction).await
     }
 
-    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.service.await_stop_bulk(way).await
+    async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.service.await_stop_bulk(direction).await
     }
 
     async fn end_stream(&mut self) -> Result<()> {

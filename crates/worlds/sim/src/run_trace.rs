@@ -263,8 +263,8 @@ impl SimTraceLog {
     pub(crate) fn stream(&self, pair: u32, side: PairSide) -> (i64, usize) {
         let (flow, hosts) = self.pair(pair);
         (
-            unit_ids::stream(flow, way_of(side)),
-            hosts[way_of(side) as usize],
+            unit_ids::stream(flow, direction_of(side)),
+            hosts[direction_of(side) as usize],
         )
     }
 
@@ -280,15 +280,15 @@ impl SimTraceLog {
 }
 
 /// Where the data of that side goes.
-pub(crate) const fn way_of(side: PairSide) -> EventStreamDirection {
+pub(crate) const fn direction_of(side: PairSide) -> EventStreamDirection {
     match side {
         PairSide::Initiator => EventStreamDirection::There,
         PairSide::Responder => EventStreamDirection::Back,
     }
 }
 
-const fn opposite(way: EventStreamDirection) -> EventStreamDirection {
-    match way {
+const fn opposite(direction: EventStreamDirection) -> EventStreamDirection {
+    match direction {
         EventStreamDirection::There => EventStreamDirection::Back,
         EventStreamDirection::Back => EventStreamDirection::There,
     }
@@ -333,7 +333,7 @@ pub(crate) struct SimEndpointTrace {
 impl SimEndpointTrace {
     pub(crate) fn new(log: &Rc<SimTraceLog>, pair: u32, side: PairSide, both_ways: bool) -> Self {
         let (flow, hosts) = log.pair(pair);
-        let own = way_of(side);
+        let own = direction_of(side);
         Self {
             log: Rc::clone(log),
             host: hosts[own as usize],
@@ -359,21 +359,21 @@ impl SimEndpointTrace {
         self.connection.set(numbering.connect());
         self.before.set(
             [EventStreamDirection::There, EventStreamDirection::Back]
-                .map(|way| numbering.count(way)),
+                .map(|direction| numbering.count(direction)),
         );
         self.out.set(0);
         self.taken.set(0);
     }
 
-    fn number(&self, way: EventStreamDirection, number: Option<u64>) -> i64 {
+    fn number(&self, direction: EventStreamDirection, number: Option<u64>) -> i64 {
         let mut numbering = self.numbering.borrow_mut();
         match number {
             Some(number) => {
-                let number = self.before.get()[way as usize] + number;
-                numbering.go_on(way, number + 1);
-                numbering.id(way, number)
+                let number = self.before.get()[direction as usize] + number;
+                numbering.go_on(direction, number + 1);
+                numbering.id(direction, number)
             }
-            None => numbering.next(way),
+            None => numbering.next(direction),
         }
     }
 
@@ -439,10 +439,10 @@ impl SimEndpointTrace {
 
     /// The next unit that comes, and its stream.
     fn next_taken(&self) -> (i64, i64) {
-        let (numbering, way) = (self.numbering.borrow(), opposite(self.own));
+        let (numbering, direction) = (self.numbering.borrow(), opposite(self.own));
         (
-            numbering.id(way, numbering.count(way)),
-            numbering.stream(way),
+            numbering.id(direction, numbering.count(direction)),
+            numbering.stream(direction),
         )
     }
 
@@ -541,10 +541,10 @@ impl SimEndpointTrace {
 
     /// A data unit is there whole. `number` is that on this connection, where a packet shows it.
     pub(crate) fn comes(&self, at: Instant, what: Coming, bytes: u64, number: Option<u64>) {
-        let way = opposite(self.own);
+        let direction = opposite(self.own);
         let (keyword, unit) = match what {
-            Coming::Unit => (&RECEIVED, self.number(way, number)),
-            Coming::Call => (&INDICATION, self.number(way, number)),
+            Coming::Unit => (&RECEIVED, self.number(direction, number)),
+            Coming::Call => (&INDICATION, self.number(direction, number)),
             Coming::Response => (&RESPONSE, self.call.get()),
         };
         if what == Coming::Call {

@@ -135,7 +135,7 @@ fn one_seed_one_digest_whatever_the_cryptography_draws() {
 }
 
 #[test]
-fn null_cryptography_goes_the_same_way_packet_for_packet() {
+fn null_cryptography_sends_the_same_packets() {
     for what in ["bulk_put 10000*100", "rr 32*20", "connect_disconnect 0*20"] {
         let [real, null] = ["", "(crypto = null)"].map(|option| {
             run(&format!(
@@ -172,7 +172,7 @@ fn pairs_share_the_link() {
 }
 
 #[test]
-fn a_window_bounds_what_is_on_its_way() {
+fn a_window_bounds_what_is_in_flight() {
     let outcome = run("network far { host a, b; link a - b 1 Gbit/s 50 ms; }\n\
          1 from a to b bulk_put 100000*100 over quic(receive_buffer = 64 KiB) across far;");
     // 64 KiB each round trip of 100 ms; credit comes back in parts.

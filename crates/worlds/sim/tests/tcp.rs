@@ -4,7 +4,7 @@ mod common;
 use common::{WAN, close, refused, response, run, throughput};
 
 #[test]
-fn a_window_bounds_what_is_on_its_way() {
+fn a_window_bounds_what_is_in_flight() {
     let outcome = run("network far { host a, b; link a - b 1 Gbit/s 50 ms; }\n\
          1 from a to b bulk_put 100000*100 over tcp(receive_buffer = 64 KiB) across far;");
     // What Linux offers of 128 KiB of memory, each round trip of 100 ms.

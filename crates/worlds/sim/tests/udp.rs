@@ -134,7 +134,7 @@ fn senders_that_fill_their_host_s_queue_together_go_on_in_time() {
 }
 
 #[test]
-fn a_connection_over_a_long_way_takes_two_round_trips() {
+fn a_connection_over_a_long_path_takes_two_round_trips() {
     let far = "network far { host a, b; link a - b unlimited 300 ms; }\n";
     let outcome = run(&format!(
         "{far}1 from a to b connect_disconnect 1*20 over udp across far in simulated;"

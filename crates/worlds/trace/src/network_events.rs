@@ -117,12 +117,12 @@ impl NetworkEvents {
         let (known, damaged) = known(&self.network, flow_of)?;
         let mut seconds = BTreeSet::new();
         let mapped = |number: i64| {
-            let (flow, way) = stream_parts(number);
+            let (flow, direction) = stream_parts(number);
             let flow = known
                 .get(&flow)
                 .copied()
                 .unwrap_or_else(|| free.saturating_add(flow).min(u32::MAX >> 1));
-            EventValue::from(stream(flow, way))
+            EventValue::from(stream(flow, direction))
         };
         spool.adopt(&self.network, |keyword, at_ns, values| {
             seconds.extend((keyword != "NET_FLOW").then(|| second_of(at_ns)));

@@ -202,7 +202,7 @@ mod tests {
     /// A request as a server has it: how long each message and each piece of its own work takes, and what it asks meanwhile.
     #[derive(Clone, Debug)]
     struct Asked {
-        way: u64,
+        transit: u64,
         work: u64,
         /// Whether all are asked at once.
         parallel: bool,
@@ -241,7 +241,7 @@ mod tests {
                     ..RunFlow::default()
                 });
             }
-            let begun = at + asked.way;
+            let begun = at + asked.transit;
             let there = stream(flow, EventStreamDirection::There);
             let mut put = |keyword: &str, host: &str, at: u64| {
                 let _ = writeln!(self.text, "{keyword}; {host}; 0; {at}; {id}; {there}");
@@ -264,7 +264,7 @@ mod tests {
                 }
             }
             let replied = latest + asked.work;
-            let end = replied + asked.way;
+            let end = replied + asked.transit;
             let back = stream(flow, EventStreamDirection::Back);
             let mut put = |keyword: &str, host: &str, at: u64| {
                 let _ = writeln!(self.text, "{keyword}; {host}; 0; {at}; {id}; {back}");
@@ -283,9 +283,9 @@ mod tests {
         }
     }
 
-    fn asked(way: u64, work: u64, parallel: bool, children: Vec<Asked>) -> Asked {
+    fn asked(transit: u64, work: u64, parallel: bool, children: Vec<Asked>) -> Asked {
         Asked {
-            way,
+            transit,
             work,
             parallel,
             children,
@@ -295,11 +295,12 @@ mod tests {
     /// Chains of two to six hosts; servers ask up to three times, one after the other or at once.
     fn chains() -> impl Strategy<Value = Asked> {
         let numbers = || (1..1_000_000_u64, 1..1_000_000_u64, any::<bool>());
-        let leaf =
-            numbers().prop_map(|(way, work, parallel)| asked(way, work, parallel, Vec::new()));
+        let leaf = numbers()
+            .prop_map(|(transit, work, parallel)| asked(transit, work, parallel, Vec::new()));
         leaf.prop_recursive(5, 40, 3, move |inner| {
-            (numbers(), prop::collection::vec(inner, 1..4))
-                .prop_map(|((way, work, parallel), children)| asked(way, work, parallel, children))
+            (numbers(), prop::collection::vec(inner, 1..4)).prop_map(
+                |((transit, work, parallel), children)| asked(transit, work, parallel, children),
+            )
         })
     }
 

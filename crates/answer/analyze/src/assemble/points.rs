@@ -129,8 +129,8 @@ impl Points {
     }
 
     /// Whether units pass a point, rather than that something happens to them there.
-    pub(crate) fn is_way(&self, point: u32) -> bool {
-        is_way(&self.known[point as usize])
+    pub(crate) fn is_on_path(&self, point: u32) -> bool {
+        is_on_path(&self.known[point as usize])
     }
 
     /// Whether a point is one of the network.
@@ -207,6 +207,6 @@ pub(crate) fn stage(known: &ClassifiedPoint) -> (u8, u8) {
 }
 
 /// Whether units pass there, rather than that something happens to them.
-pub(crate) fn is_way(known: &ClassifiedPoint) -> bool {
-    known.role.class == EventClass::Way
+pub(crate) fn is_on_path(known: &ClassifiedPoint) -> bool {
+    known.role.class == EventClass::OnPath
 }

@@ -1,4 +1,4 @@
-//! What a keyword means for a data unit: that it is at a point of its way, that something happened to it beside its way, or
+//! What a keyword means for a data unit: that it is at a point of its path, that something happened to it beside its path, or
 //! nothing.
 
 use stackline_events::catalogue::block_rows::SOURCE_KEYWORD;
@@ -7,8 +7,8 @@ use stackline_events::catalogue::{self, CatalogueEntry, DataFate, Layer};
 /// What an event with a keyword is to the unit it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventClass {
-    /// The unit is at a point of its way.
-    Way,
+    /// The unit is at a point of its path.
+    OnPath,
     /// Something happens to it: it has that fate, or is marked, doubled, waited for.
     Beside(Option<DataFate>),
     /// It says which unit it was made for.
@@ -21,7 +21,7 @@ pub(crate) enum EventClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeywordRole {
     pub(crate) class: EventClass,
-    /// Where on one direction of the way it lies, from 1; 0 for keywords of others.
+    /// Where on one direction of the path it lies, from 1; 0 for keywords of others.
     pub(crate) stage: u8,
     /// Its row in the catalogue; `usize::MAX` for keywords of others.
     pub(crate) row: usize,
@@ -61,7 +61,7 @@ impl KeywordRole {
     fn foreign(keyword: &str) -> Self {
         let class = match catalogue::fate(keyword) {
             _ if catalogue::is_monitor(keyword) => EventClass::Elsewhere,
-            None => EventClass::Way,
+            None => EventClass::OnPath,
             fate => EventClass::Beside(fate),
         };
         Self {
@@ -113,7 +113,7 @@ fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
         _ => 0,
     };
     let class = match entry.keyword {
-        _ if stage > 0 => EventClass::Way,
+        _ if stage > 0 => EventClass::OnPath,
         _ if entry.fate.is_some() => EventClass::Beside(entry.fate),
         // The initiator's connect returns without it, before or after.
         "APP_ACCEPTED" => EventClass::Beside(None),
@@ -144,7 +144,11 @@ mod tests {
             "SOCK_RECEIVED",
             "APP_RESPONSE",
         ] {
-            assert_eq!(KeywordRole::of(keyword).class, EventClass::Way, "{keyword}");
+            assert_eq!(
+                KeywordRole::of(keyword).class,
+                EventClass::OnPath,
+                "{keyword}"
+            );
         }
         for keyword in [
             "DISPLAY_CALL",
@@ -152,7 +156,11 @@ mod tests {
             "DISPLAY_PARSE",
             "DISPLAY_DONE",
         ] {
-            assert_eq!(KeywordRole::of(keyword).class, EventClass::Way, "{keyword}");
+            assert_eq!(
+                KeywordRole::of(keyword).class,
+                EventClass::OnPath,
+                "{keyword}"
+            );
         }
         for keyword in [
             "APP_START",
@@ -186,7 +194,7 @@ mod tests {
 
     #[test]
     fn keywords_of_others() {
-        assert_eq!(KeywordRole::of("DPSS_START_READ").class, EventClass::Way);
+        assert_eq!(KeywordRole::of("DPSS_START_READ").class, EventClass::OnPath);
         assert_eq!(
             KeywordRole::of("VMSTAT_SYS_CALLS").class,
             EventClass::Elsewhere

@@ -121,8 +121,8 @@ fn the_blocks_of_two_servers() {
         .iter()
         .map(|point| format!("{}@{}", point.keyword, point.host))
         .collect();
-    let ways = "app_send@app server_in@s1 server_in@s2 start_read@s1 start_read@s2 end_read@s1 end_read@s2 start_write@s1 start_write@s2 app_receive@app";
-    assert_eq!(points.join(" "), ways);
+    let path = "app_send@app server_in@s1 server_in@s2 start_read@s1 start_read@s2 end_read@s1 end_read@s2 start_write@s1 start_write@s2 app_receive@app";
+    assert_eq!(points.join(" "), path);
     assert_eq!(
         drawn(&made),
         "\
@@ -429,12 +429,15 @@ fn a_send_that_returns_as_its_unit_is_sent_comes_before_it() {
         );
     }
     let made = lifelines(&table(&log), None, &LifelineOptions::default());
-    let way: Vec<&str> = made
+    let path: Vec<&str> = made
         .points
         .iter()
         .map(|point| point.keyword.as_str())
         .collect();
-    assert_eq!(way, ["APP_SEND", "APP_SENT", "TCP_SEGMENT", "APP_RECEIVED"]);
+    assert_eq!(
+        path,
+        ["APP_SEND", "APP_SENT", "TCP_SEGMENT", "APP_RECEIVED"]
+    );
     assert!(
         crate::segments::segments(&made, None, false)
             .iter()
@@ -443,7 +446,7 @@ fn a_send_that_returns_as_its_unit_is_sent_comes_before_it() {
 }
 
 #[test]
-fn a_send_that_returns_late_is_beside_the_way() {
+fn a_send_that_returns_late_is_beside_the_path() {
     let there = stream(0, EventStreamDirection::There);
     let log = format!(
         "\
@@ -570,7 +573,7 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
         stream(0, EventStreamDirection::There),
         stream(0, EventStreamDirection::Back),
     );
-    let way = [
+    let path = [
         ("APP_CALL", "a", "", there),
         ("TCP_SEGMENT", "a", "", there),
         ("NET_ENQUEUE", "a", "a>s", there),
@@ -591,7 +594,7 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
     for ahead_ns in [-20_000, -7_000, 0, 7_000, 20_000] {
         let (mut log, mut at_ns) = (String::new(), 1_000_000_i64);
         let mut before = ("", "a");
-        for (keyword, host, place, stream) in way {
+        for (keyword, host, place, stream) in path {
             at_ns += if host != before.1 || keyword == "NET_DELIVER" {
                 5_000
             } else {
@@ -636,7 +639,7 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
             .iter()
             .map(|point| (point.keyword.as_str(), point.host.as_str()))
             .collect();
-        let expected: Vec<(&str, &str)> = way
+        let expected: Vec<(&str, &str)> = path
             .iter()
             .map(|(keyword, host, ..)| (*keyword, *host))
             .collect();

@@ -3,9 +3,9 @@
 
 use super::chains::Chains;
 use super::line_rows::{LifelineRows, RawLifeline};
+use super::path_order::{ClockErrors, cast_votes};
 use super::points::{self, ClassifiedPoint};
 use super::ranges::Ranges;
-use super::way_order::{ClockErrors, cast_votes};
 use super::{Assembler, CarrierEvent, LifelineGroupKey, NO_ID, UnitEvents, gathered};
 use crate::clock_error::clock_error;
 use crate::lifelines::{Id, Lifeline, LifelinePassage, LifelinePoint, Lifelines};
@@ -67,9 +67,9 @@ impl Assembler<'_> {
             .chain(std::mem::take(&mut self.received));
         // The receiver's range counts only where the sender recorded none.
         let units = owners.filter(|(range, id)| {
-            let way = (range.stream & 1) as usize;
-            let first = !std::mem::replace(&mut known_bytes[*id as usize][way], true);
-            bytes[*id as usize][way] += if first {
+            let direction = (range.stream & 1) as usize;
+            let first = !std::mem::replace(&mut known_bytes[*id as usize][direction], true);
+            bytes[*id as usize][direction] += if first {
                 (range.end - range.start) as u64
             } else {
                 0
@@ -85,7 +85,7 @@ impl Assembler<'_> {
         } in std::mem::take(&mut self.carriers)
         {
             let (mut found, row) = (false, self.rows.then_some(row));
-            let beside = !self.points.is_way(point);
+            let beside = !self.points.is_on_path(point);
             ranges.carried(&range, |of, whole| {
                 found = true;
                 if whole || beside {
@@ -175,11 +175,11 @@ impl<'a> Draw<'a> {
         let mut counts = vec![(0_u64, 0_u64); self.known.len()];
         let mut met_by = vec![u32::MAX; self.known.len()];
         for (id, rows) in ids.enumerate() {
-            let way = rows
+            let path = rows
                 .iter()
                 .map(|row| self.met.point[*row as usize] as usize);
-            for (index, point) in way
-                .filter(|point| points::is_way(&self.known[*point]))
+            for (index, point) in path
+                .filter(|point| points::is_on_path(&self.known[*point]))
                 .enumerate()
             {
                 if met_by[point] != id as u32 {
@@ -203,7 +203,7 @@ impl<'a> Draw<'a> {
         let mut met_start = false;
         for (at, row) in rows.iter().enumerate() {
             let point = self.met.point[*row as usize];
-            if !points::is_way(&self.known[point as usize]) {
+            if !points::is_on_path(&self.known[point as usize]) {
                 continue;
             }
             let again = begun == Some(point)
@@ -221,7 +221,7 @@ impl<'a> Draw<'a> {
     /// Whether a line whose beginning is missing had gone on: then what begins is another one.
     fn is_over(&self, rows: &[u32]) -> bool {
         rows.iter()
-            .filter(|row| points::is_way(&self.known[self.met.point[**row as usize] as usize]))
+            .filter(|row| points::is_on_path(&self.known[self.met.point[**row as usize] as usize]))
             .count()
             > 1
     }
@@ -232,7 +232,7 @@ impl<'a> Draw<'a> {
         let mut beyond_ns = [u64::MAX; 3];
         for row in rows {
             let known = &self.known[self.met.point[*row as usize] as usize];
-            if points::is_way(known) && known.role.is_beyond() {
+            if points::is_on_path(known) && known.role.is_beyond() {
                 let earliest = &mut beyond_ns[direction(known)];
                 *earliest = self.met.at_ns[*row as usize].min(*earliest);
             }
@@ -246,7 +246,7 @@ impl<'a> Draw<'a> {
                 .direction
                 .map_or(any_ns, |_| beyond_ns[direction(known)]);
             let late = known.role.returns() && self.met.at_ns[*row as usize] > beyond_ns;
-            if !points::is_way(known) || late {
+            if !points::is_on_path(known) || late {
                 self.drawn.marks.push(*row);
             } else if std::mem::replace(&mut self.met_by[point], number) != number {
                 self.drawn.kept.push(*row);
@@ -317,10 +317,10 @@ impl Labels<'_> {
         ranks: &[u32],
     ) -> Lifelines {
         let mut lifelines = Lifelines::default();
-        let way = numbered(
+        let on_path = numbered(
             known,
             ranks,
-            |point| points::is_way(&known[point]),
+            |point| points::is_on_path(&known[point]),
             &mut lifelines.points,
         );
         let mut marked = vec![false; known.len()];
@@ -349,7 +349,7 @@ impl Labels<'_> {
             let kept = drawn.kept_of(raw);
             lifelines
                 .passages
-                .extend(kept.iter().map(|row| passage(row, &way)));
+                .extend(kept.iter().map(|row| passage(row, &on_path)));
             lifelines
                 .marks
                 .extend(drawn.marks_of(raw).iter().map(|row| passage(row, &beside)));

@@ -216,7 +216,7 @@ const fn exchange(around: HostStay, within: HostStay) -> ClockExchange {
 }
 
 /// How long a unit was on the outer host and not on the inner, ns: both ways together, where the outer encloses the inner.
-fn ways_ns(exchange: &ClockExchange) -> i128 {
+fn transit_ns(exchange: &ClockExchange) -> i128 {
     stackline_core::clock_offset::delay_ns(exchange)
 }
 
@@ -230,7 +230,9 @@ impl HostPairExchanges {
 
     /// Whether there is room on the outer host for what the inner did, in every unit, and there are clocks by which it lay there.
     pub(super) fn encloses(&self) -> bool {
-        self.exchanges.iter().all(|exchange| ways_ns(exchange) >= 0)
+        self.exchanges
+            .iter()
+            .all(|exchange| transit_ns(exchange) >= 0)
     }
 
     /// Whether the time on the outer host follows that on the inner from unit to unit: less is left of how the one varies when
@@ -241,7 +243,7 @@ impl HostPairExchanges {
                 .iter()
                 .map(|e| i128::from(e.answered_ns) - i128::from(e.heard_ns)),
         );
-        let left = spread(self.exchanges.iter().map(ways_ns));
+        let left = spread(self.exchanges.iter().map(transit_ns));
         inner > 0.0 && left < inner / 4.0
     }
 
@@ -268,7 +270,7 @@ impl HostPairExchanges {
         let fastest = self
             .exchanges
             .iter()
-            .min_by_key(|e| ways_ns(e))
+            .min_by_key(|e| transit_ns(e))
             .map(stackline_core::clock_offset::offset_bounds);
         fastest.map_or(0, |(least, most)| i128::midpoint(least, most))
     }
@@ -283,7 +285,7 @@ impl HostPairExchanges {
     /// Exchanges between spans and their parents around which there is room for them. A span that its parent does not wait for has
     /// none.
     pub(super) fn enclosed_by_parents(&self) -> Vec<ClockExchange> {
-        let enclosed = self.of_parents.iter().filter(|e| ways_ns(e) >= 0);
+        let enclosed = self.of_parents.iter().filter(|e| transit_ns(e) >= 0);
         enclosed.copied().collect()
     }
 }
@@ -293,7 +295,7 @@ pub(super) fn fastest(exchanges: &[ClockExchange], parts: usize) -> Vec<ClockExc
     let size = exchanges.len().div_ceil(parts).max(1);
     exchanges
         .chunks(size)
-        .filter_map(|part| part.iter().min_by_key(|e| ways_ns(e)).copied())
+        .filter_map(|part| part.iter().min_by_key(|e| transit_ns(e)).copied())
         .collect()
 }
 

@@ -83,13 +83,13 @@ fn steps_of_one_server_are_waited_for_together() {
         let came = 3 * unit;
         let begins = free.max(came + 1);
         free = begins + 6;
-        let way = [
+        let path = [
             ("asked", "c", came),
             ("came", "s", came + 1),
             ("read", "s", begins),
             ("kept", "s", begins + 1),
         ];
-        for (order, (keyword, host, ms)) in way
+        for (order, (keyword, host, ms)) in path
             .into_iter()
             .chain([("drawn", "s", free), ("got", "c", free + 1)])
             .enumerate()

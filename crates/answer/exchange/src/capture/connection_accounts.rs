@@ -41,7 +41,7 @@ struct CaptureAccount {
     last_ns: u64,
     handshake: AccountHandshake,
     /// There and back.
-    ways: [CapturedDirection; 2],
+    directions: [CapturedDirection; 2],
     /// The latest data, or the handshake before it.
     data_ns: u64,
     quiet_ns: u64,
@@ -117,7 +117,7 @@ impl Accounts {
                 first_ns: at_ns,
                 last_ns: at_ns,
                 handshake: AccountHandshake::default(),
-                ways: Default::default(),
+                directions: Default::default(),
                 data_ns: at_ns,
                 quiet_ns: 0,
                 quiet_until: "",
@@ -147,32 +147,35 @@ impl CaptureAccount {
         left_out: &mut LeftOut,
     ) -> bool {
         let trip = self.handshake.round_trip_ns;
-        let way = &mut self.ways[back];
+        let direction = &mut self.directions[back];
         let end = at.offset.saturating_add(segment.bytes);
-        let open_ns = way.holes.pass(at.offset, end, at_ns, left_out);
+        let open_ns = direction.holes.pass(at.offset, end, at_ns, left_out);
         let is_late = open_ns.is_some_and(|open_ns| is_mended_loss(open_ns, trip));
         // Its first copy was lost before the place of the capture.
-        way.again += u64::from(is_late);
+        direction.again += u64::from(is_late);
         is_late
     }
 
     fn take(&mut self, back: usize, at_ns: u64, segment: &DissectedSegment, at: &Location) {
         self.last_ns = self.last_ns.max(at_ns);
         self.reset |= segment.reset;
-        self.ways[back].ended |= segment.fin;
+        self.directions[back].ended |= segment.fin;
         self.handshake.take(back, at_ns, segment);
         if segment.syn {
-            self.ways[back].scale = segment.window_scale;
-            self.ways[back].largest_segment = segment.largest_segment;
+            self.directions[back].scale = segment.window_scale;
+            self.directions[back].largest_segment = segment.largest_segment;
             self.data_ns = at_ns;
         }
         if segment.bytes > 0 && !at.is_probe {
             self.quiet(back, at_ns, at.repeated);
         }
-        let scaled = self.ways.iter().all(|way| way.scale.is_some());
-        self.ways[back].announce(segment, scaled);
-        let window = self.ways[back].window;
-        let [there, other] = &mut self.ways;
+        let scaled = self
+            .directions
+            .iter()
+            .all(|direction| direction.scale.is_some());
+        self.directions[back].announce(segment, scaled);
+        let window = self.directions[back].window;
+        let [there, other] = &mut self.directions;
         let (own, other) = if back == 0 {
             (there, other)
         } else {
@@ -208,7 +211,10 @@ impl CaptureAccount {
     }
 
     fn end(&self) -> &'static str {
-        match (self.reset, self.ways.iter().all(|way| way.ended)) {
+        match (
+            self.reset,
+            self.directions.iter().all(|direction| direction.ended),
+        ) {
             (true, _) => "reset",
             (false, true) => "closed",
             (false, false) => "open",
@@ -217,12 +223,12 @@ impl CaptureAccount {
 
     fn write(mut self, flow: i64, table: &mut EventTable) {
         let last_ns = self.last_ns;
-        let full_ns = self.ways.iter().fold(0_u64, |all, way| {
-            all.saturating_add(way.full_ns_until(last_ns))
+        let full_ns = self.directions.iter().fold(0_u64, |all, direction| {
+            all.saturating_add(direction.full_ns_until(last_ns))
         });
         let end = self.end();
         let [initiator, responder] = [self.initiator, self.responder].map(|end| end.to_string());
-        let [there, back] = &mut self.ways;
+        let [there, back] = &mut self.directions;
         let values = [
             EventValue::from(flow << 1),
             EventValue::from(&initiator),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Streams whose ends are remembered as texts.
-const MOST_WAYS: usize = 1 << 12;
+const MOST_STREAMS: usize = 1 << 12;
 
 /// Ends of streams as texts, which are made once: who sends, who receives, and both.
 #[derive(Debug, Default)]
@@ -17,13 +17,13 @@ pub(super) struct StreamEndTexts {
 impl StreamEndTexts {
     pub(super) fn of(&mut self, stream: i64, segment: &DissectedSegment) -> &[String; 3] {
         // A stream's ends do not change; beyond that many they are made anew.
-        if self.by_stream.len() >= MOST_WAYS && !self.by_stream.contains_key(&stream) {
+        if self.by_stream.len() >= MOST_STREAMS && !self.by_stream.contains_key(&stream) {
             self.by_stream.clear();
         }
         self.by_stream.entry(stream).or_insert_with(|| {
             let [from, to] = [segment.ends.0.to_string(), segment.ends.1.to_string()];
-            let way = format!("{from}>{to}");
-            [from, to, way]
+            let both = format!("{from}>{to}");
+            [from, to, both]
         })
     }
 }

@@ -19,7 +19,7 @@ fn session() -> (QuicSessionPlan, QuicSession) {
 }
 
 /// A capture at the client or at the server: packets of the other have taken three hops.
-fn pcap(session: &QuicSession, is_client: bool, way_us: u64) -> Vec<u8> {
+fn pcap(session: &QuicSession, is_client: bool, transit_us: u64) -> Vec<u8> {
     let mut bytes = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
     bytes.extend([2, 0, 4, 0]);
     for word in [0, 0, 65535, 1] {
@@ -32,7 +32,7 @@ fn pcap(session: &QuicSession, is_client: bool, way_us: u64) -> Vec<u8> {
             true => (([10, 0, 0, 1], [10, 0, 0, 2]), (5000, 443)),
             false => (([10, 0, 0, 2], [10, 0, 0, 1]), (443, 5000)),
         };
-        let at_us = datagram.at_us + if is_own { 0 } else { way_us };
+        let at_us = datagram.at_us + if is_own { 0 } else { transit_us };
         let mut packet = Vec::new();
         PacketBuilder::ethernet2([1; 6], [2; 6])
             .ipv4(ends.0, ends.1, if is_own { 64 } else { 61 })
@@ -97,7 +97,7 @@ fn a_capture_of_quic_has_requests_with_its_secrets_and_an_account_without() {
     let secrets = Secrets::default();
     secrets.learn(&session.keys);
     for is_client in [true, false] {
-        let capture = pcap(&session, is_client, plan.way_us);
+        let capture = pcap(&session, is_client, plan.transit_us);
         let (lines, finished) = read(std::slice::from_ref(&capture), Some(secrets.clone()));
         let counted: Vec<(&str, u64)> = finished.requests.into_iter().collect();
         assert_eq!(counted, [("HTTP/3", 3), ("QUIC", 1)]);
@@ -131,7 +131,7 @@ fn captures_of_both_ends_have_each_moment_where_it_was() {
     let (plan, session) = session();
     let secrets = Secrets::default();
     secrets.learn(&session.keys);
-    let captures = [true, false].map(|is_client| pcap(&session, is_client, plan.way_us));
+    let captures = [true, false].map(|is_client| pcap(&session, is_client, plan.transit_us));
     let (lines, finished) = read(&captures, Some(secrets));
     assert_eq!(finished.requests.get("HTTP/3"), Some(&3));
     // From the request's end at the server to the first byte of its answer, ns: it works for five milliseconds.

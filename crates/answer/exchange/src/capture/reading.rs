@@ -93,7 +93,7 @@ struct CapturePacketState {
     others: Others,
     /// It has both copies of what a host sends to itself.
     sees_both: bool,
-    ways: StreamEndTexts,
+    stream_ends: StreamEndTexts,
     copies: PacketCopies,
     fragments: FragmentReassembly,
 }
@@ -415,7 +415,7 @@ impl SharedCaptureState<'_> {
         };
         let name = &self.names[host];
         let fills_late = see.accounts.take(name, packet.at_ns, segment, &known);
-        let (flow, way) = unit_ids::stream_parts(known.stream);
+        let (flow, direction) = unit_ids::stream_parts(known.stream);
         if flow >= FIRST_LOOKUP {
             see.imported.left_out.add(Bound::Numbers, 1);
         } else if flow >= self.first_flow {
@@ -424,7 +424,7 @@ impl SharedCaptureState<'_> {
                     host,
                     door,
                     at_ns,
-                    way,
+                    direction,
                 },
                 flow,
                 segment,
@@ -434,7 +434,7 @@ impl SharedCaptureState<'_> {
         if segment.bytes == 0 {
             return;
         }
-        let [from, to, way] = see.ways.of(known.stream, segment);
+        let [from, to, both_ends] = see.stream_ends.of(known.stream, segment);
         let [unit, stream, offset, bytes] = [
             EventValue::Absent,
             EventValue::from(known.stream),
@@ -447,7 +447,7 @@ impl SharedCaptureState<'_> {
             offset,
             bytes,
             EventValue::from(place),
-            EventValue::from(way),
+            EventValue::from(both_ends),
             EventValue::from(i64::from(flow)),
             EventValue::from(number),
             EventValue::from(1),
@@ -599,12 +599,12 @@ impl SharedCaptureState<'_> {
         if self.options.asked && self.finished.asked.len() >= MOST_ASKED {
             self.finished.unknown.left_out.add(Bound::Asked, 1);
         } else if self.options.asked {
-            let way = if exchange.reversed {
+            let direction = if exchange.reversed {
                 EventStreamDirection::There
             } else {
                 EventStreamDirection::Back
             };
-            let stream = unit_ids::stream(exchange.flow & unit_ids::LAST_FLOW, way);
+            let stream = unit_ids::stream(exchange.flow & unit_ids::LAST_FLOW, direction);
             let own = |at_ns| {
                 exchange
                     .server

@@ -117,12 +117,12 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         Some("khons"),
         StreamRegistry::new(BTreeMap::new(), 3),
     );
-    let way = "10.0.0.1:5000>10.0.0.2:80";
+    let ends = "10.0.0.1:5000>10.0.0.2:80";
     assert_eq!(
         lines,
         [
-            format!("NET_SEEN; khons; 1700000000; 2000; ; 6; 0; 500; capture; {way}; 3; 2; 1; 540"),
-            format!("NET_SEEN; khons; 1700000000; 3000000; ; 6; 0; 500; capture; {way}; 3; 4; 1; 540"),
+            format!("NET_SEEN; khons; 1700000000; 2000; ; 6; 0; 500; capture; {ends}; 3; 2; 1; 540"),
+            format!("NET_SEEN; khons; 1700000000; 3000000; ; 6; 0; 500; capture; {ends}; 3; 4; 1; 540"),
             "TCP_RETRANSMIT; khons; 1700000000; 3000000; ; 6; 0; 500; seen before; 1; 10.0.0.1:5000; 10.0.0.2:80"
                 .to_owned(),
             "NET_SEEN; khons; 1700000000; 4000000; ; 7; 0; 20; capture; 10.0.0.2:80>10.0.0.1:5000; 3; 5; 1; 60".to_owned(),
@@ -357,12 +357,12 @@ fn seen_at(
     let mut packets: Vec<(u32, Vec<u8>)> = sent
         .iter()
         .map(|sent| {
-            let (way, hops) = if sent.1 {
+            let (transit, hops) = if sent.1 {
                 (from_client, hops[0])
             } else {
                 (from_server, hops[1])
             };
-            (sent.0 + way + ahead, packet_of(sent, hops))
+            (sent.0 + transit + ahead, packet_of(sent, hops))
         })
         .collect();
     packets.sort_by_key(|(at, _)| *at);

@@ -146,8 +146,8 @@ pub(crate) fn crowd(hosts: usize, switches: usize) -> Network {
     network("crowd", &hosts, &switches, links)
 }
 
-/// All ways by fewest links, first found.
-pub(crate) fn ways(network: &Network) -> Vec<HostPath> {
+/// All paths by fewest links, first found.
+pub(crate) fn host_paths(network: &Network) -> Vec<HostPath> {
     let pairs = (0..network.hosts.len())
         .flat_map(|from| (0..network.hosts.len()).map(move |to| (from, to)));
     pairs
@@ -155,12 +155,12 @@ pub(crate) fn ways(network: &Network) -> Vec<HostPath> {
         .map(|(from, to)| HostPath {
             from,
             to,
-            ports: way(network, from, to),
+            ports: find_ports(network, from, to),
         })
         .collect()
 }
 
-fn way(network: &Network, from: usize, to: usize) -> Option<Vec<u32>> {
+fn find_ports(network: &Network, from: usize, to: usize) -> Option<Vec<u32>> {
     let (from, to) = (&network.hosts[from].name, &network.hosts[to].name);
     let mut found: BTreeMap<&String, Vec<u32>> = BTreeMap::from([(from, Vec::new())]);
     let mut open = VecDeque::from([from]);

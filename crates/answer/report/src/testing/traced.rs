@@ -234,7 +234,7 @@ pub(crate) fn many(count: u64) -> TracedFixture {
 }
 
 /// Monitor points of a request's way, and whether the wait before them is long.
-const WAY: [(&str, &str, &str, u64); 10] = [
+const PATH: [(&str, &str, &str, u64); 10] = [
     ("APP_CALL", "khons", "", 0),
     ("SOCK_SEND", "khons", "", 2_000),
     ("TCP_SEGMENT", "khons", "", 4_000),
@@ -259,7 +259,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
             "throughput_bit_s": {"n": 3, "mean": 18.2e6, "median": 18.1e6, "p99": 18.9e6, "min": 17.9e6, "max": 18.9e6, "ci95": [17.5e6, 18.9e6]}
         }]
     });
-    traced.lifelines.points = WAY
+    traced.lifelines.points = PATH
         .map(|(keyword, host, place, _)| LifelinePoint {
             keyword: keyword.into(),
             host: host.into(),
@@ -362,7 +362,7 @@ fn unit_of(traced: &mut TracedFixture, number: u64, dice: &mut FixtureDice) {
         traced.lifelines.marks.len() as u32,
     );
     let fate = dice.below(120);
-    let met = if fate == 0 { 6 } else { WAY.len() };
+    let met = if fate == 0 { 6 } else { PATH.len() };
     let mut at_ns = ORIGIN_NS + number * 60_000;
     // The queue fills and empties.
     let full = 1 + (number / 500) % 4;
@@ -372,7 +372,7 @@ fn unit_of(traced: &mut TracedFixture, number: u64, dice: &mut FixtureDice) {
         (number * 1448).into(),
         1448.into(),
     ];
-    for (point, (keyword, host, place, usual)) in WAY.iter().enumerate().take(met) {
+    for (point, (keyword, host, place, usual)) in PATH.iter().enumerate().take(met) {
         at_ns += usual / 2 + dice.below(usual + 1) * if *usual == 400_000 { full } else { 1 };
         let row = traced.events.len() as u32;
         if place.is_empty() {

@@ -505,7 +505,7 @@ fn of_blocks_that_were_handed_over_together_the_last_is_reported() {
 }
 
 #[test]
-fn lists_that_overtake_one_another_on_two_ways_lose_nothing_that_is_wanted() {
+fn lists_that_overtake_one_another_on_two_paths_lose_nothing_that_is_wanted() {
     // The master passes a list on; what the client asks for again comes directly, and may be here first.
     let add = |serial, blocks: &[u64]| ServerBlockRequests {
         supersedes: false,

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_on_its_way_than_is_allowed() {
+    fn no_more_is_in_flight_than_is_allowed() {
         let desk = Desk::new(Room::new(limits::ROOM));
         let waiting: Vec<_> = (0..40).map(|number| desk.one(1, number, MIB)).collect();
         assert_eq!(desk.next().unwrap()[&1].len(), 16);

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_that_takes_nothing_for_longest_gives_way() {
+    fn the_client_that_takes_nothing_for_longest_is_closed() {
         let room = Room::new(1);
         let (first, second, moving) = (room.enter(), room.enter(), room.enter());
         moving.stalls();

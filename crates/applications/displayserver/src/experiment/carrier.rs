@@ -37,13 +37,13 @@ impl DisplayCarrierStack {
 /// `--over`, and `--display-over` for the other end.
 pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     let (name, options) = named(over)?;
-    let way = match name {
+    let carrier = match name {
         "tty" => DisplayCarrierStack::Line(bits(over, &options)?),
         "pup" => DisplayCarrierStack::Pup(pup_options(&options)?),
         _ => stack(over, display_over)?,
     };
-    match (&way, display_over) {
-        (DisplayCarrierStack::Tcp(_), _) | (_, None) => Ok(way),
+    match (&carrier, display_over) {
+        (DisplayCarrierStack::Tcp(_), _) | (_, None) => Ok(carrier),
         _ => Err(
             Error::input(format!("--over {over}: only tcp has options for each end"))
                 .hint("omit --display-over, or name tcp for both"),

@@ -43,7 +43,7 @@ pub struct DisplaySceneOptions {
 pub struct DisplayTestbed {
     /// The network.
     pub network: Network,
-    way: DisplayCarrierStack,
+    carrier_stack: DisplayCarrierStack,
     over: String,
     from: String,
     to: String,
@@ -82,7 +82,7 @@ impl DisplayTestbed {
             "tcp"
         };
         let over = flags.over.as_deref().unwrap_or(usual);
-        let way = carrier::read(over, flags.display_over.as_deref())?;
+        let carrier_stack = carrier::read(over, flags.display_over.as_deref())?;
         let to = named(&network, flags.display.as_deref(), false)?;
         let from = match (&flags.client, flags.class) {
             (None, DisplaySceneClass::Local) => to.clone(),
@@ -94,7 +94,7 @@ impl DisplayTestbed {
             .map(|name| named(&network, Some(name), false))
             .transpose()?;
         Ok(Self {
-            way,
+            carrier_stack,
             over: over.to_owned(),
             from,
             to,
@@ -118,7 +118,7 @@ impl DisplayTestbed {
             to: self.to.clone(),
             internet: self.internet.clone(),
             class: self.class,
-            carrier: self.way.carrier(),
+            carrier: self.carrier_stack.carrier(),
             drawing: self.drawing,
             shown: self.shown,
             gathers: self.gathers,

@@ -67,14 +67,14 @@ impl BlastStreamDirection {
     }
 
     fn interrupt(self: &Arc<Self>) -> Interrupt {
-        let way = Arc::clone(self);
-        Interrupt::new(move || way.is_over())
+        let direction = Arc::clone(self);
+        Interrupt::new(move || direction.is_over())
     }
 }
 
-fn options(way: &Arc<BlastStreamDirection>) -> BlastChannelOptions {
+fn options(direction: &Arc<BlastStreamDirection>) -> BlastChannelOptions {
     let mut options = BlastChannelOptions {
-        interrupt: Some(way.interrupt()),
+        interrupt: Some(direction.interrupt()),
         ..BlastChannelOptions::default()
     };
     options.blast.patience = PATIENCE;
@@ -105,7 +105,7 @@ struct BlastStreamShared {
     out: Mutex<(Option<BlastChannel>, Instant)>,
     is_ended: AtomicBool,
     /// What is read and what is written, which end with it.
-    ways: [Arc<BlastStreamDirection>; 2],
+    directions: [Arc<BlastStreamDirection>; 2],
 }
 
 impl BlastStreamShared {
@@ -131,7 +131,7 @@ impl BlastStreamShared {
             return;
         }
         self.changed.notify_all();
-        self.ways[0].is_ended.store(true, Ordering::Relaxed);
+        self.directions[0].is_ended.store(true, Ordering::Relaxed);
         let channel = self
             .out
             .lock()
@@ -139,7 +139,7 @@ impl BlastStreamShared {
             .0
             .take();
         let _ = channel.map(BlastChannel::close);
-        self.ways[1].is_ended.store(true, Ordering::Relaxed);
+        self.directions[1].is_ended.store(true, Ordering::Relaxed);
     }
 }
 
@@ -173,7 +173,7 @@ impl BlastStream {
             changed,
             out,
             is_ended,
-            ways: [reads.1, writes.1],
+            directions: [reads.1, writes.1],
         });
         let (taken, connection) = (Arc::downgrade(&shared), Arc::downgrade(&shared));
         thread::spawn(move || take(reads.0, &taken));
@@ -193,12 +193,12 @@ impl BlastStream {
         let mut token = BlastStreamToken::default();
         getrandom::fill(&mut token).map_err(|error| io::Error::other(error.to_string()))?;
         let open = |which: u8| {
-            let way = Arc::new(BlastStreamDirection::default());
-            let mut channel = BlastChannel::connect(to, &options(&way)).map_err(failed)?;
+            let direction = Arc::new(BlastStreamDirection::default());
+            let mut channel = BlastChannel::connect(to, &options(&direction)).map_err(failed)?;
             channel
                 .send(&[&[which], &token[..]].concat())
                 .map_err(failed)?;
-            Ok::<_, io::Error>((channel, way))
+            Ok::<_, io::Error>((channel, direction))
         };
         let (writes, reads) = (open(REQUESTS)?, open(ANSWERS)?);
         Ok(Self::of(reads, writes))
@@ -401,28 +401,28 @@ impl Drop for BlastStreamListener {
 fn serve(mut listener: BlastChannelListener, stop: &StopSwitch, to: &SyncSender<BlastStream>) {
     let (halves, saying) = (BlastStreamHalves::default(), ConnectionSlotPool::new(MOST));
     let next = || {
-        let (way, over) = (Arc::new(BlastStreamDirection::default()), stop.clone());
-        let own = Arc::clone(&way);
+        let (direction, over) = (Arc::new(BlastStreamDirection::default()), stop.clone());
+        let own = Arc::clone(&direction);
         // Connections that are there outlive the listener.
         listener.interrupted_by(Interrupt::new(move || {
             own.is_over() || (over.is_stopped() && !own.is_taken())
         }));
         let channel = listener.accept().map_err(failed)?;
-        Ok((channel, way))
+        Ok((channel, direction))
     };
-    accept_each(stop, next, |(channel, way)| {
-        way.lasts_until(Some(Instant::now() + BOTH));
-        let ends = Arc::clone(&way);
+    accept_each(stop, next, |(channel, direction)| {
+        direction.lasts_until(Some(Instant::now() + BOTH));
+        let ends = Arc::clone(&direction);
         let place = saying.enter_or_replace(move || ends.is_ended.store(true, Ordering::Relaxed));
         let (halves, to) = (Arc::clone(&halves), to.clone());
-        in_thread(move || pair(channel, way, place, &halves, &to));
+        in_thread(move || pair(channel, direction, place, &halves, &to));
     });
 }
 
 /// A way says which it is; with the other one it is a connection.
 fn pair(
     mut channel: BlastChannel,
-    way: Arc<BlastStreamDirection>,
+    direction: Arc<BlastStreamDirection>,
     place: ConnectionSlot,
     halves: &BlastStreamHalves,
     to: &SyncSender<BlastStream>,
@@ -445,7 +445,7 @@ fn pair(
     let mut halves = halves.lock().unwrap_or_else(PoisonError::into_inner);
     halves.retain(|_, (.., since)| since.elapsed() < BOTH);
     let other = halves.remove(&token).filter(|(other, ..)| *other != which);
-    let Some((_, other, other_way, _)) = other else {
+    let Some((_, other, other_direction, _)) = other else {
         let oldest = halves
             .iter()
             .min_by_key(|(_, (.., since))| *since)
@@ -455,15 +455,15 @@ fn pair(
         {
             halves.remove(&oldest);
         }
-        halves.insert(token, (which, channel, way, Instant::now()));
+        halves.insert(token, (which, channel, direction, Instant::now()));
         return;
     };
     drop(halves);
-    for way in [&way, &other_way] {
-        way.is_taken.store(true, Ordering::Relaxed);
-        way.lasts_until(None);
+    for direction in [&direction, &other_direction] {
+        direction.is_taken.store(true, Ordering::Relaxed);
+        direction.lasts_until(None);
     }
-    let (one, two) = ((channel, way), (other, other_way));
+    let (one, two) = ((channel, direction), (other, other_direction));
     let _ = to.try_send(if which == REQUESTS {
         BlastStream::of(one, two)
     } else {

@@ -7,10 +7,10 @@ use stackline_core::network::{LossModel, NetworkLink};
 use stackline_core::time::{Duration, Instant};
 use stackline_net::PortCounters;
 
-/// Both ways of a line: from the client's host, and to it.
+/// Both directions of a line: from the client's host, and to it.
 #[derive(Debug)]
 pub(super) struct Serial {
-    ways: [OneWay; 2],
+    directions: [OneWay; 2],
     /// Bits of a character.
     bits: f64,
 }
@@ -31,32 +31,37 @@ impl Serial {
     pub(super) fn of(scene: &SimulatedDisplayScene<'_>, bits: u32) -> Result<Self> {
         let (from, to) = (scene.from.as_str(), scene.to.as_str());
         Ok(Self {
-            ways: [OneWay::of(scene, from, to)?, OneWay::of(scene, to, from)?],
+            directions: [OneWay::of(scene, from, to)?, OneWay::of(scene, to, from)?],
             bits: f64::from(bits),
         })
     }
 
-    /// Puts characters on a way: when the last has left, and when it is there.
-    pub(super) fn put(&mut self, way: usize, now: Instant, bytes: usize) -> (Instant, Instant) {
-        let crosses = self.crossing_time(way, bytes);
-        let way = &mut self.ways[way];
-        way.free_at = way.free_at.max(now) + crosses;
-        way.counters.packets += 1;
-        way.counters.bytes += bytes as u64;
-        way.counters.busy = Duration(way.counters.busy.0 + crosses.0);
-        (way.free_at, way.free_at + way.delay)
+    /// Puts characters on a direction: when the last has left, and when it is there.
+    pub(super) fn put(
+        &mut self,
+        direction: usize,
+        now: Instant,
+        bytes: usize,
+    ) -> (Instant, Instant) {
+        let crosses = self.crossing_time(direction, bytes);
+        let direction = &mut self.directions[direction];
+        direction.free_at = direction.free_at.max(now) + crosses;
+        direction.counters.packets += 1;
+        direction.counters.bytes += bytes as u64;
+        direction.counters.busy = Duration(direction.counters.busy.0 + crosses.0);
+        (direction.free_at, direction.free_at + direction.delay)
     }
 
     /// How long so many characters take.
-    pub(super) fn crossing_time(&self, way: usize, bytes: usize) -> Duration {
-        Duration::from_seconds(bytes as f64 * self.bits / self.ways[way].bit_s)
+    pub(super) fn crossing_time(&self, direction: usize, bytes: usize) -> Duration {
+        Duration::from_seconds(bytes as f64 * self.bits / self.directions[direction].bit_s)
     }
 
     /// Replaces the counters of its two ports by what went over it.
     pub(super) fn write_counters(&self, ports: &mut [PortCounters]) {
-        for way in &self.ways {
-            if let Some(port) = ports.get_mut(way.port) {
-                *port = way.counters;
+        for direction in &self.directions {
+            if let Some(port) = ports.get_mut(direction.port) {
+                *port = direction.counters;
             }
         }
     }

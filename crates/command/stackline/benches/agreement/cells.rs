@@ -72,7 +72,7 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
     cells.extend(marks(seconds));
     cells.extend(neighbours(seconds, drawn));
     cells.extend(models(seconds));
-    cells.extend(ways_back(seconds));
+    cells.extend(return_paths(seconds));
     cells.extend(heavy_losses(seconds, drawn));
     cells.extend(blasts(seconds));
     cells.extend(overtaking(seconds, drawn));
@@ -217,7 +217,7 @@ fn models(seconds: u64) -> Vec<Cell> {
 }
 
 /// Acknowledgements that have to wait for a narrow way back.
-fn ways_back(seconds: u64) -> Vec<Cell> {
+fn return_paths(seconds: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     for back in [100, 200, 400, 1000] {
         for delay in [5, 20] {

@@ -22,7 +22,7 @@ fn mean(measurement: &Value, metric: &str) -> f64 {
 }
 
 #[test]
-fn files_cross_the_map_of_1973_and_their_way_is_told() {
+fn files_cross_the_map_of_1973_and_their_path_is_reported() {
     let place = Place::new();
     place.write("arpanet.stackline", example());
     let run = place

@@ -221,7 +221,7 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
 
 /// Work and bits that no point of a request's way tells of: by what processors and ports did.
 #[test]
-fn an_internet_server_and_a_slow_way_back_are_named() {
+fn an_internet_server_and_a_slow_return_path_are_named() {
     let place = Place::new();
     place.write(
         "ways.stackline",
@@ -544,7 +544,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
 }
 
 #[test]
-fn in_virtual_time_the_way_of_a_request_is_kept() {
+fn in_virtual_time_the_path_of_a_request_is_kept() {
     let place = Place::new();
     place.write(
         "lan.stackline",

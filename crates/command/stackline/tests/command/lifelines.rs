@@ -56,13 +56,13 @@ fn a_simulated_run() {
 fn a_log_of_others() {
     let mut log = String::new();
     for block in 0..10 {
-        let way = [
+        let path = [
             ("APP_ASKS", "viewer", 10),
             ("START_READ", "server", 18),
             ("END_READ", "server", 40),
             ("APP_HAS", "viewer", 60),
         ];
-        for (keyword, host, ms) in way {
+        for (keyword, host, ms) in path {
             log += &format!("{keyword}; {host}; {block}; {ms}000000; {block}\n");
         }
     }

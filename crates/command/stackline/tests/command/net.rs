@@ -57,13 +57,13 @@ fn as_data() {
     assert_eq!(wan["addresses"]["udjat"], "10.71.0.2");
     assert_eq!(wan["network"]["links"].as_array().unwrap().len(), 2);
     assert_eq!(wan["paths"].as_array().unwrap().len(), 2);
-    let way = &wan["paths"][0];
+    let path = &wan["paths"][0];
     assert_eq!(
-        way["ports"],
+        path["ports"],
         serde_json::json!(["khons>edge", "edge>udjat"])
     );
     assert_eq!(
-        (&way["rate_bit_s"], &way["bandwidth_delay_bytes"]),
+        (&path["rate_bit_s"], &path["bandwidth_delay_bytes"]),
         (&10e6.into(), &17_500.0.into())
     );
     assert_eq!(

@@ -190,7 +190,7 @@ fn says(found: &Value, words: &str) -> bool {
 }
 
 #[test]
-fn the_way_is_not_the_servers_time() {
+fn the_network_is_not_the_servers_time() {
     for trip in [60, 120, 200] {
         let mut talk = Talk::at_client(trip * MS);
         (0..5).for_each(|at| talk.asks(&format!("/{at}"), MS));
@@ -202,7 +202,7 @@ fn the_way_is_not_the_servers_time() {
 }
 
 #[test]
-fn a_slow_server_far_away_has_what_is_beyond_the_way() {
+fn a_slow_server_far_away_has_what_is_beyond_the_network() {
     let mut talk = Talk::at_client(40 * MS);
     talk.asks("/slow", 100 * MS);
     let found = talk.found();

@@ -30,8 +30,8 @@ fn emulated(text: &str) -> Option<(Index, Vec<TextEvent>)> {
 }
 
 /// The keywords of each unit's events of the application, in the order of time, by unit.
-fn ways(events: &[TextEvent]) -> BTreeMap<i64, Vec<&str>> {
-    let mut ways: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
+fn keywords_by_unit(events: &[TextEvent]) -> BTreeMap<i64, Vec<&str>> {
+    let mut by_unit: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
     for event in events
         .iter()
         .filter(|event| event.keyword.starts_with("APP_"))
@@ -41,15 +41,16 @@ fn ways(events: &[TextEvent]) -> BTreeMap<i64, Vec<&str>> {
         else {
             continue;
         };
-        ways.entry(unit).or_default().push(&event.keyword);
+        by_unit.entry(unit).or_default().push(&event.keyword);
     }
-    ways
+    by_unit
 }
 
-fn at(way: &[&str], keyword: &str) -> usize {
-    way.iter()
+fn at(keywords: &[&str], keyword: &str) -> usize {
+    keywords
+        .iter()
         .position(|met| *met == keyword)
-        .unwrap_or_else(|| panic!("{keyword} is not among {way:?}"))
+        .unwrap_or_else(|| panic!("{keyword} is not among {keywords:?}"))
 }
 
 #[test]
@@ -57,13 +58,13 @@ fn both_ends_name_a_call_alike() {
     for stack in stacks::that_answer("live") {
         let (index, events) = live(&format!("1 rr 100*20 over {stack};"));
         assert_eq!(index.flows.len(), 1);
-        let ways = ways(&events);
-        assert_eq!(ways.len(), 20, "{stack}");
-        for way in ways.values() {
+        let by_unit = keywords_by_unit(&events);
+        assert_eq!(by_unit.len(), 20, "{stack}");
+        for keywords in by_unit.values() {
             let order = ["APP_CALL", "APP_INDICATION", "APP_REPLY", "APP_RESPONSE"]
-                .map(|keyword| at(way, keyword));
-            assert!(order.is_sorted(), "{stack} {way:?}");
-            assert_eq!(way.len(), 5, "{stack} {way:?}");
+                .map(|keyword| at(keywords, keyword));
+            assert!(order.is_sorted(), "{stack} {keywords:?}");
+            assert_eq!(keywords.len(), 5, "{stack} {keywords:?}");
         }
     }
 }
@@ -87,10 +88,10 @@ fn both_ends_of_a_transfer_name_its_units_alike() {
             assert_eq!(sent.len(), 30, "{stack} {transfer}");
             assert_eq!(units("APP_RECEIVED", to), sent, "{stack} {transfer}");
             assert_eq!(units("APP_SENT", from), sent, "{stack} {transfer}");
-            for way in ways(&events).values() {
+            for keywords in keywords_by_unit(&events).values() {
                 assert!(
-                    at(way, "APP_SEND") < at(way, "APP_RECEIVED"),
-                    "{stack} {transfer} {way:?}"
+                    at(keywords, "APP_SEND") < at(keywords, "APP_RECEIVED"),
+                    "{stack} {transfer} {keywords:?}"
                 );
             }
         }
@@ -163,7 +164,7 @@ fn what_a_killed_run_recorded_can_be_read() {
     place.empties();
     let (index, events) = referred(&first);
     assert_eq!(index.runs.len(), 1);
-    assert_eq!(ways(&events).len(), 7);
+    assert_eq!(keywords_by_unit(&events).len(), 7);
 }
 
 /// One call after the other to a host whose agent is started so; its clock as it is told.
@@ -203,7 +204,7 @@ fn a_clock_that_is_ahead_is_corrected() {
         assert_eq!(clock.exchanges.len(), 4, "before and after each run");
         assert!(clock.steps.is_empty());
         let slack = i128::from(error);
-        for unit in ways(&events).keys() {
+        for unit in keywords_by_unit(&events).keys() {
             let when = |keyword: &str| {
                 let of = |event: &&TextEvent| {
                     event.keyword == keyword && field(event, "unit") == Some(*unit)
@@ -275,7 +276,7 @@ fn a_host_in_a_time_namespace_has_another_clock() {
         clock.offset_ns.unsigned_abs() < 10_000_000,
         "the time of day is the same: {clock:?}"
     );
-    assert_eq!(ways(&events).len(), 20);
+    assert_eq!(keywords_by_unit(&events).len(), 20);
 }
 
 #[test]

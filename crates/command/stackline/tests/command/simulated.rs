@@ -32,7 +32,7 @@ fn response_times_are_those_of_the_arithmetic() {
 }
 
 #[test]
-fn the_same_seed_goes_the_same_way() {
+fn the_same_seed_gives_the_same_run() {
     let lossy = pair("loss 2% jitter uniform(0, 0.002) reordering");
     let text = format!("{lossy} 3 from a to b bulk_put 1000*200 over tcp, udp across n;");
     let digest = |seed: &str| {
@@ -297,7 +297,7 @@ fn the_time_from_mark_to_mark_and_of_a_pass() {
 }
 
 #[test]
-fn streams_over_a_slow_line_end_though_much_is_on_its_way() {
+fn streams_over_a_slow_line_end_though_much_is_in_flight() {
     let place = Place::new();
     let slow = "network n { host a, b; switch s; link a - s 50 kbit/s 10 ms; link s - b 50 kbit/s 10 ms; }";
     let text = format!(

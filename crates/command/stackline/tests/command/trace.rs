@@ -139,7 +139,7 @@ fn kinds(json: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_a_server_does_is_told_from_the_way() {
+fn a_server_s_work_is_distinguished_from_the_network() {
     let Some(place) = place() else { return };
     let server = ["web", "--", "python3", "server.py", "0.06", "0.03", "8000"];
     let client = [

@@ -358,7 +358,7 @@ pub(super) fn predict(
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return Err("both ends must be hosts of the network: `from HOST to HOST`".to_string());
     };
-    let way = |a: &str, b: &str| {
+    let path_between = |a: &str, b: &str| {
         ImpPath::between(network, a, b)
             .ok_or_else(|| format!("{} has no path from {a} to {b}", network.name))
     };
@@ -368,13 +368,13 @@ pub(super) fn predict(
                 .to_string(),
         );
     }
-    let ways = (way(from, to)?, way(to, from)?);
-    if ways.0.repeats() || ways.1.repeats() {
+    let paths = (path_between(from, to)?, path_between(to, from)?);
+    if paths.0.repeats() || paths.1.repeats() {
         return Err(
             "a line is so slow that packets are retransmitted, after 125 ms, before they can be acknowledged".to_string()
         );
     }
-    if let Some(why) = ways.0.uncovered().or_else(|| ways.1.uncovered()) {
+    if let Some(why) = paths.0.uncovered().or_else(|| paths.1.uncovered()) {
         return Err(why);
     }
     // Pauses that the part does not have are none.
@@ -394,9 +394,9 @@ pub(super) fn predict(
             ..
         } if none(waits) => {
             let (there, back) = if *get {
-                (&ways.1, &ways.0)
+                (&paths.1, &paths.0)
             } else {
-                (&ways.0, &ways.1)
+                (&paths.0, &paths.1)
             };
             bulk(part, there, back, *count)
         }
@@ -411,7 +411,7 @@ pub(super) fn predict(
                 .is_none_or(|one| none(core::slice::from_ref(one)))
             && of.len() == 1 =>
         {
-            calls(part, &ways.0, &ways.1, of[0])
+            calls(part, &paths.0, &paths.1, of[0])
         }
         _ => Err(
             "over IMPs, the formulas cover bulk transfers and calls that follow one another"
@@ -556,11 +556,11 @@ fn calls(
         return Err("answers as short as commands meet the commands of earlier messages, and no closed-form formula gives the frequency".to_string());
     }
     let asks_s = asking_s(there, back, request, response);
-    let message_s = |way: &ImpPath, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);
+    let message_s = |path: &ImpPath, bytes: u64| path.behind_rfnm_s(bytes) + path.message_s(bytes);
     let value = asks_s + message_s(there, request) + message_s(back, response);
     let delay_s: f64 = [there, back]
         .iter()
-        .flat_map(|way| &way.lines)
+        .flat_map(|path| &path.lines)
         .map(|line| line.delay_s)
         .sum();
     let mut values = IntermediateValues::new();
@@ -609,9 +609,9 @@ fn calls(
 /// last answer is given back. The first of them asks in any case, and asking may take so long that the next has to ask again.
 fn asking_s(there: &ImpPath, back: &ImpPath, request: u64, response: u64) -> f64 {
     let is_long = |bytes: u64| HEADER_BITS + 8.0 * count_to_f64(bytes) > PACKET_DATA_BITS;
-    let asks = [(there, back, request), (back, there, response)].map(|(way, other, bytes)| {
+    let asks = [(there, back, request), (back, there, response)].map(|(path, other, bytes)| {
         if is_long(bytes) {
-            way.asks_s(other)
+            path.asks_s(other)
         } else {
             0.0
         }
@@ -632,7 +632,7 @@ fn asking_s(there: &ImpPath, back: &ImpPath, request: u64, response: u64) -> f64
 mod tests {
     use super::*;
 
-    fn way(hops: usize, bit_s: f64) -> ImpPath {
+    fn path(hops: usize, bit_s: f64) -> ImpPath {
         let line = ImpPathLine {
             bit_s,
             delay_s: 0.0,
@@ -656,8 +656,8 @@ mod tests {
     fn without_interfaces_and_processors_it_is_the_form_of_table_1() {
         // F messages for a full path: the round trip over the time of a message on a line. RFNMs and routing cost a little.
         for (hops, needed) in [(1, 1.0), (8, 1.875)] {
-            let way = way(hops, 50_000.0);
-            let trip = way.round_trip_s(MESSAGE_BYTES, &way);
+            let path = path(hops, 50_000.0);
+            let trip = path.round_trip_s(MESSAGE_BYTES, &path);
             let in_flight = trip / (8.0 * PACKET_BITS / 50_000.0);
             assert!(
                 (needed..1.12 * needed).contains(&in_flight),
@@ -669,7 +669,7 @@ mod tests {
     #[test]
     fn a_full_line_carries_what_is_useful_of_it() {
         // 40 kbit/s of 50 (2.1.2).
-        let carries = way(3, 50_000.0).carries_bit_s();
+        let carries = path(3, 50_000.0).carries_bit_s();
         assert!((40_000.0..42_000.0).contains(&carries), "{carries}");
     }
 }

@@ -289,8 +289,8 @@ impl<'p> Situation<'p> {
     }
 
     /// The way back of one of the two ways.
-    pub(super) fn opposite(&self, way: &PathModel) -> &PathModel {
-        if core::ptr::eq(way, &self.there) {
+    pub(super) fn opposite(&self, path: &PathModel) -> &PathModel {
+        if core::ptr::eq(path, &self.there) {
             &self.back
         } else {
             &self.there

@@ -1,9 +1,9 @@
 //! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
 
+mod paths;
 mod shared_words;
 mod stacks;
 mod turns;
-mod ways;
 
 use super::flow_limits::{FEW_SEGMENTS, ModelledFlow};
 use super::situation::Situation;
@@ -16,13 +16,13 @@ use alloc::string::String;
 use shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, busy, name};
 use stackline_core::units;
 
+pub(super) use paths::jitter_of_turns;
 pub(super) use stacks::{frames_of_turns, sizes_of_turns};
 pub(super) use turns::{
     CONNECTIONS_ALONE, CONNECTIONS_OF_CALLS, behind_lost, connections, few_calls, few_draws,
     idle_window, long_messages, lost_by_time, opening_of_calls, opening_of_turns, other_pairs,
     pairs_at_random, pairs_that_meet, turns,
 };
-pub(super) use ways::jitter_of_turns;
 
 /// From so many losses on a transfer has the window that a form of the long run gives it.
 const MANY: f64 = 30.0;
@@ -43,9 +43,9 @@ pub(super) fn transfer(
         rtt_s,
         ..
     } = estimate;
-    ways::unsteady(flow.s)?;
-    ways::jitter_of_transfer(flow, elapsed_s, rtt_s)?;
-    ways::beside_turns(flow.s)?;
+    paths::unsteady(flow.s)?;
+    paths::jitter_of_transfer(flow, elapsed_s, rtt_s)?;
+    paths::beside_turns(flow.s)?;
     stacks::options(flow.s)?;
     stacks::sizes_of_transfer(flow)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
@@ -57,11 +57,11 @@ pub(super) fn transfer(
     if binds == "pace" {
         return losses(flow);
     }
-    ways::drops_early(flow.data)?;
+    paths::drops_early(flow.data)?;
     if !flow.s.transport.stream {
         return datagrams(flow, limit);
     }
-    way_back(flow.s, flow.data, flow.acks)?;
+    return_path(flow.s, flow.data, flow.acks)?;
     losses(flow)?;
     stacks::send_buffer(flow, rtt_s)?;
     stacks::congestion(flow.s, flow.bytes)?;
@@ -201,7 +201,7 @@ fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
 }
 
 /// A way back that is too narrow for the acknowledgements.
-fn way_back(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(), String> {
+fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let (Some(there), Some(back)) = (
         data.bottleneck(packet),
@@ -430,7 +430,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
         stacks::congestion(s, Some(bytes))?;
         let packets = s.packets(bytes);
         if packets.full > 0 {
-            ways::drops_early(path)?;
+            paths::drops_early(path)?;
         }
         let all = f64::from(s.part.replicas)
             * (count_to_f64(packets.full * packets.full_bytes + packets.last_bytes));
@@ -442,7 +442,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
             return Err("messages are longer than the specified buffers, and no closed-form formula describes how their windows move".into());
         }
         if packets.full > 0 {
-            way_back(s, path, s.opposite(path))?;
+            return_path(s, path, s.opposite(path))?;
         }
         let most = packets.last_bytes.max(if packets.full > 0 {
             packets.full_bytes

@@ -108,8 +108,8 @@ fn marks(network: &Network, part: &MeasurementPart) -> bool {
         let queue: Option<&LinkQueue> = link.queue.as_ref().or_else(|| switch?.queue.as_ref());
         queue.is_some_and(|queue| queue.ecn)
     };
-    let way = |from, to| routes::find_shortest_route(network, from, to).unwrap_or_default();
-    let mut steps = way(from, to).into_iter().chain(way(to, from));
+    let route = |from, to| routes::find_shortest_route(network, from, to).unwrap_or_default();
+    let mut steps = route(from, to).into_iter().chain(route(to, from));
     steps.any(|(link, forward)| before(link, if forward { &link.ends.0 } else { &link.ends.1 }))
 }
 

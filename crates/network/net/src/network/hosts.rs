@@ -78,7 +78,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             }
         }
         self.start_copy(now, node);
-        done.filter(|(_, way)| *way == InterfaceDirection::In)
+        done.filter(|(_, direction)| *direction == InterfaceDirection::In)
             .map(|(slot, _)| slot)
     }
 

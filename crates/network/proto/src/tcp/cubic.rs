@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_window_at_the_next_loss_gives_way() {
+    fn a_smaller_window_at_the_next_loss_releases_bandwidth() {
         let mut cubic = Cubic::default();
         cubic.threshold(1000);
         cubic.threshold(900);

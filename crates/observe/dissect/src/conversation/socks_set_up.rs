@@ -11,9 +11,9 @@ const FIVE: usize = 5;
 const ANSWER: usize = 8;
 /// The code of one that is granted.
 const GRANTED: usize = 0x5a;
-/// No way to log in suits the proxy.
-const NO_WAY: usize = 0xff;
-/// The way to log in that is a user and a password.
+/// No method of authentication suits the proxy.
+const NO_METHOD: usize = 0xff;
+/// The method that is a user and a password.
 const PASSWORD: usize = 2;
 /// Bytes of each side within which it ends; what is longer is not a set-up.
 pub(super) const LONGEST: usize = 1024;
@@ -115,11 +115,11 @@ fn read_five([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), Soc
         version: FIVE,
         code,
     };
-    let way = proxy.number(1).ok_or(SocksSetUp::Begun)?;
-    if way == NO_WAY {
+    let method = proxy.number(1).ok_or(SocksSetUp::Begun)?;
+    if method == NO_METHOD {
         return Err(refused(None));
     }
-    if way == PASSWORD {
+    if method == PASSWORD {
         expect(client, &[1])?;
         read_counted(client)?;
         read_counted(client)?;

@@ -116,13 +116,13 @@ impl Learning {
             self.known.insert(key, learned);
         }
         let known = self.known.get_mut(&key)?;
-        let way = if known.initiator == ends.from {
+        let direction = if known.initiator == ends.from {
             EventStreamDirection::There
         } else {
             EventStreamDirection::Back
         };
         let range = FrameStreamRange {
-            stream: Some(unit_ids::stream(known.flow, way)),
+            stream: Some(unit_ids::stream(known.flow, direction)),
             ..FrameStreamRange::default()
         };
         let Some(segment) = segment else {
@@ -135,7 +135,7 @@ impl Learning {
             bytes: Some(segment.bytes),
             ..range
         };
-        let position = &mut known.positions[way as usize];
+        let position = &mut known.positions[direction as usize];
         if segment.has_syn() && position.is_none_or(|position| !position.begins_at(segment.first()))
         {
             *position = Some(Position::new(segment.first()));

@@ -33,12 +33,12 @@ impl RequestConnection {
     pub(super) fn syn(
         &mut self,
         at_ns: u64,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         passing: Passing,
         segment: &DissectedSegment,
     ) {
-        self.ways[way as usize].scale = segment.window_scale;
-        match way {
+        self.directions[direction as usize].scale = segment.window_scale;
+        match direction {
             EventStreamDirection::There if passing.leaves => {
                 self.syn_again += u64::from(self.syn_ns.is_some());
                 self.syn_ns.get_or_insert(at_ns);
@@ -73,14 +73,14 @@ impl RequestConnection {
     pub(super) fn leaves(
         &mut self,
         at_ns: u64,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         from: u64,
         end: u64,
         segment: &DissectedSegment,
     ) {
-        self.note_pause(at_ns, way, from, end);
-        let other_ack = self.ways[1 - way as usize].acknowledged;
-        let own = &mut self.ways[way as usize];
+        self.note_pause(at_ns, direction, from, end);
+        let other_ack = self.directions[1 - direction as usize].acknowledged;
+        let own = &mut self.directions[direction as usize];
         if end <= own.left.end() {
             own.again_count += 1;
             let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
@@ -113,13 +113,19 @@ impl RequestConnection {
     }
 
     /// Data arrives. What fills a hole late was lost where nobody looks, and sent again.
-    pub(super) fn arrives(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
-        let is_sender_seen = self.ends[way as usize].host.is_some();
+    pub(super) fn arrives(
+        &mut self,
+        at_ns: u64,
+        direction: EventStreamDirection,
+        from: u64,
+        end: u64,
+    ) {
+        let is_sender_seen = self.ends[direction as usize].host.is_some();
         // While a hole is open, what is missing is waited for, and not what its sender writes.
-        if !is_sender_seen && !self.ways[way as usize].arrived.has_hole() {
-            self.note_pause(at_ns, way, from, end);
+        if !is_sender_seen && !self.directions[direction as usize].arrived.has_hole() {
+            self.note_pause(at_ns, direction, from, end);
         }
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         let open_ns = own.holes.pass(from, end, at_ns, &mut self.left_out);
         if let Some(open_ns) = open_ns.filter(|_| !is_sender_seen)
             && is_mended_loss(open_ns, self.round_trip_ns)
@@ -132,9 +138,9 @@ impl RequestConnection {
             );
         }
         if !is_sender_seen && let Some(trip_ns) = self.round_trip_ns {
-            self.note_far_sender(at_ns, way, ByteRange { from, end }, trip_ns);
+            self.note_far_sender(at_ns, direction, ByteRange { from, end }, trip_ns);
         }
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         own.arrives(at_ns, from, end);
         if !is_sender_seen {
             own.farthest.pass(end, at_ns, 0);
@@ -150,12 +156,12 @@ impl RequestConnection {
     fn note_far_sender(
         &mut self,
         at_ns: u64,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         range: ByteRange,
         trip_ns: u64,
     ) {
-        let acknowledged = self.ways[1 - way as usize].acknowledged;
-        let own = &mut self.ways[way as usize];
+        let acknowledged = self.directions[1 - direction as usize].acknowledged;
+        let own = &mut self.directions[direction as usize];
         let Some(before) = own
             .farthest
             .whole(range.from)
@@ -190,15 +196,15 @@ impl RequestConnection {
     /// New data that comes long after its sender could have sent it: it had nothing to send. Either all before was acknowledged;
     /// seen from its receiver, the acknowledgement and the data were on their way meanwhile. Or no more was under way than any
     /// sender may begin with, and no acknowledgement has let it go.
-    fn note_pause(&mut self, at_ns: u64, way: EventStreamDirection, from: u64, end: u64) {
-        let acknowledged = self.ways[1 - way as usize].acknowledged;
-        let is_sender_seen = self.ends[way as usize].host.is_some();
+    fn note_pause(&mut self, at_ns: u64, direction: EventStreamDirection, from: u64, end: u64) {
+        let acknowledged = self.directions[1 - direction as usize].acknowledged;
+        let is_sender_seen = self.ends[direction as usize].host.is_some();
         let trip = if is_sender_seen {
             Some(0)
         } else {
             self.round_trip_ns
         };
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         let passed = own.passed();
         let (Some(before), Some(trip)) = (passed.whole(from), trip) else {
             return;
@@ -231,8 +237,8 @@ impl RequestConnection {
             awaited_ns: 0,
             travelled_ns: 0,
         };
-        let gap = self.part_answered_gap(way, gap);
-        let own = &mut self.ways[way as usize];
+        let gap = self.part_answered_gap(direction, gap);
+        let own = &mut self.directions[direction as usize];
         if at_ns.saturating_sub(gap.since_ns) >= PAUSE_NS && (gap.is_pause || !is_let_go) {
             if gap.is_pause {
                 own.burst_from = from;
@@ -243,12 +249,13 @@ impl RequestConnection {
 
     /// Parts a gap within a request in whose midst who is asked said something: its sender waited for that, and of what it waited a
     /// round trip is the way.
-    fn part_answered_gap(&self, way: EventStreamDirection, gap: SendGap) -> SendGap {
-        let is_sender_seen = self.ends[way as usize].host.is_some();
+    fn part_answered_gap(&self, direction: EventStreamDirection, gap: SendGap) -> SendGap {
+        let is_sender_seen = self.ends[direction as usize].host.is_some();
         let trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
         // With several at once it is not known for which of them the other end spoke.
-        let is_alone = self.open.len() == 1 && self.open.values().all(|open| open.asks == way);
-        let said = self.ways[1 - way as usize].passed();
+        let is_alone =
+            self.open.len() == 1 && self.open.values().all(|open| open.asks == direction);
+        let said = self.directions[1 - direction as usize].passed();
         let said_ns = said
             .end()
             .checked_sub(1)
@@ -274,24 +281,24 @@ impl RequestConnection {
     pub(super) fn acknowledged(
         &mut self,
         at_ns: u64,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         segment: &DissectedSegment,
     ) {
-        let scaled = self.ways.iter().all(|way| way.scale.is_some());
-        let behind = self.ways[1 - way as usize].position;
+        let scaled = self.directions.iter().all(|one| one.scale.is_some());
+        let behind = self.directions[1 - direction as usize].position;
         let Some(up_to) = segment
             .acknowledged
             .and_then(|number| behind?.offset(number))
         else {
             return;
         };
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         let is_news = own.acknowledged.is_none_or(|(known, _)| up_to > known);
         let is_old = own.acknowledged.is_some_and(|(known, _)| up_to < known);
         if is_news {
             own.acknowledged = Some((up_to, at_ns));
         }
-        let sent = &self.ways[1 - way as usize];
+        let sent = &self.directions[1 - direction as usize];
         // Of what was sent again it is not known which was acknowledged (Karn and Partridge 1987).
         let is_new = is_news && sent.again.back().is_none_or(|(_, end, ..)| *end < up_to);
         if self.round_trip_ns.is_none()
@@ -301,19 +308,19 @@ impl RequestConnection {
             let took = at_ns.saturating_sub(left.at_ns);
             self.least_ack_ns = Some(self.least_ack_ns.map_or(took, |least| least.min(took)));
         }
-        let is_receiver_seen = self.ends[way as usize].host.is_some();
-        let is_sender_seen = self.ends[1 - way as usize].host.is_some();
+        let is_receiver_seen = self.ends[direction as usize].host.is_some();
+        let is_sender_seen = self.ends[1 - direction as usize].host.is_some();
         if !is_receiver_seen && let Some(trip_ns) = self.round_trip_ns.or(self.least_ack_ns) {
             let ahead = segment.selectively_acknowledged;
             let ahead = ahead.and_then(|number| behind?.offset(number)).unwrap_or(0);
-            let sent = &mut self.ways[1 - way as usize];
+            let sent = &mut self.directions[1 - direction as usize];
             if is_news {
                 sent.drop_needless(up_to, at_ns, trip_ns);
             }
             let farthest = &mut sent.farthest;
             farthest.pass(ahead.max(up_to), at_ns.saturating_sub(trip_ns), 0);
         }
-        let own = &mut self.ways[way as usize];
+        let own = &mut self.directions[direction as usize];
         let shift = if segment.syn || !scaled {
             0
         } else {
@@ -321,9 +328,9 @@ impl RequestConnection {
         };
         let window = u64::from(segment.window) << shift.min(14);
         let is_zero = window == 0 && !segment.syn && !segment.reset;
-        let sent = &mut self.ways[1 - way as usize];
+        let sent = &mut self.directions[1 - direction as usize];
         sent.zero_windows += u64::from(is_zero && !std::mem::replace(&mut sent.is_zero, is_zero));
-        let sent = &mut self.ways[1 - way as usize];
+        let sent = &mut self.directions[1 - direction as usize];
         // What comes out of its turn says nothing new.
         if !segment.syn && !is_old {
             // How the window is scaled is said at the beginning alone; none is none.
@@ -335,21 +342,21 @@ impl RequestConnection {
         }
         match (sent.is_out_of_room(), sent.full_since) {
             (true, None) => sent.full_since = Some(at_ns),
-            (false, Some(since)) => self.ends_full(at_ns, way, since, up_to, is_news),
+            (false, Some(since)) => self.ends_full(at_ns, direction, since, up_to, is_news),
             _ => {}
         }
     }
 
-    /// There is room for more of the other direction than `way` again, for the first time since a moment.
+    /// There is room for more of the other direction than `direction` again, for the first time since a moment.
     fn ends_full(
         &mut self,
         at_ns: u64,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         since: u64,
         up_to: u64,
         is_news: bool,
     ) {
-        let sent = &mut self.ways[1 - way as usize];
+        let sent = &mut self.directions[1 - direction as usize];
         sent.full_since = None;
         // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
         let took = sent

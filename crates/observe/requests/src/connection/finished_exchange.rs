@@ -87,9 +87,9 @@ impl RequestConnection {
     fn finish(&mut self, number: u64, open: OpenRequestExchange, done: &mut Vec<Exchange>) {
         let asks = open.asks;
         let rounds = self.rounds(&open);
-        let at = |round: &RequestRound, role: ExchangeRole, way| {
+        let at = |round: &RequestRound, role: ExchangeRole, direction| {
             round.begins[role as usize]
-                .map(|from| self.message(way, from, round.ends[role as usize]))
+                .map(|from| self.message(direction, from, round.ends[role as usize]))
         };
         let said = |round: &RequestRound| at(round, ExchangeRole::Request, asks);
         let answered = |round: &RequestRound| at(round, ExchangeRole::Response, other(asks));
@@ -191,7 +191,7 @@ impl RequestConnection {
         let ended_by_server = self.ended_by_server(asks);
         let closed = ended_by_server
             .map(|(at_ns, _)| at_ns)
-            .or(self.ways[asks as usize].closed_ns);
+            .or(self.directions[asks as usize].closed_ns);
         let of_stream = (void == Some(RESET_BEFORE)).then_some(open.over_ns);
         let has_begun = is_cut && last.begins[1].is_some() && kind == ExchangeKind::Call;
         let was_cut = has_begun && void.is_some_and(|why| why.starts_with(ENDED) || why == CUT_OFF);
@@ -238,7 +238,10 @@ impl RequestConnection {
 
     /// When the side that is asked closed or reset the connection before the other did, and why there is no answer then.
     fn ended_by_server(&self, asks: EventStreamDirection) -> Option<(u64, &'static str)> {
-        let (client, server) = (&self.ways[asks as usize], &self.ways[1 - asks as usize]);
+        let (client, server) = (
+            &self.directions[asks as usize],
+            &self.directions[1 - asks as usize],
+        );
         let at_ns = server.closed_ns?;
         let is_first = client.closed_ns.is_none_or(|closed_ns| at_ns <= closed_ns);
         let why = if server.reset_ns.is_some() {
@@ -269,8 +272,10 @@ impl RequestConnection {
             return false;
         };
         let reads = open.asks as usize;
-        let way = &self.ways[1 - reads];
-        self.sockets[reads] && self.ways[reads].closed_ns.is_none() && way.read.end() < end
+        let direction = &self.directions[1 - reads];
+        self.sockets[reads]
+            && self.directions[reads].closed_ns.is_none()
+            && direction.read.end() < end
     }
 
     /// How many go on.
@@ -292,7 +297,7 @@ impl RequestConnection {
         request: &ExchangeMessage,
         until: u64,
     ) -> bool {
-        let other = &self.ways[1 - side as usize];
+        let other = &self.directions[1 - side as usize];
         let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
         let sent = request.left.or(request.arrived);
         // What stands behind a gap of a stream that nobody answers goes on with it.
@@ -305,14 +310,14 @@ impl RequestConnection {
             until.saturating_sub(last) <= last.saturating_sub(first)
         });
         let round_trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
-        let leaves = self.ways[side as usize].closed_ns == Some(until)
+        let leaves = self.directions[side as usize].closed_ns == Some(until)
             && sent.is_some_and(|(_, last)| until.saturating_sub(last) < round_trip_ns);
         !self.conversation.is_exact() && ((is_silent && goes_on) || leaves)
     }
 
     /// When a side closed that takes nothing any more: it resets the connection when something comes.
     pub(super) fn hung_up(&self, side: EventStreamDirection) -> Option<u64> {
-        let own = &self.ways[side as usize];
+        let own = &self.directions[side as usize];
         own.closed_ns.filter(|_| own.reset_ns.is_some())
     }
 
@@ -321,7 +326,7 @@ impl RequestConnection {
         let asked = self
             .syn_ns
             .filter(|_| self.established_ns.is_none() && !self.has_data())?;
-        let answers = &self.ways[EventStreamDirection::Back as usize];
+        let answers = &self.directions[EventStreamDirection::Back as usize];
         // Of a side whose packets are not seen it is not known what it said.
         if answers.position.is_some() && answers.reset_ns.is_none() {
             return None;
@@ -366,11 +371,11 @@ impl RequestConnection {
     /// When the bytes of a message passed which point.
     pub(super) fn message(
         &self,
-        way: EventStreamDirection,
+        direction: EventStreamDirection,
         from: u64,
         end: Option<u64>,
     ) -> ExchangeMessage {
-        let own = &self.ways[way as usize];
+        let own = &self.directions[direction as usize];
         let end = end
             .unwrap_or_else(|| own.left.end().max(own.arrived.progress().end()))
             .max(from);
@@ -385,7 +390,7 @@ impl RequestConnection {
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end);
         // Where its receiver is not seen, it has left for good when what was lost of it has left again.
-        let is_receiver_seen = self.ends[1 - way as usize].host.is_some();
+        let is_receiver_seen = self.ends[1 - direction as usize].host.is_some();
         let mended_ns = own.last_again_ns(from, end).filter(|_| !is_receiver_seen);
         let left = pair(&own.left).map(|(first, last)| (first, last.max(mended_ns.unwrap_or(0))));
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();

@@ -15,9 +15,9 @@ fn connection() -> RequestConnection {
         None,
     );
     connection
-        .ways
+        .directions
         .iter_mut()
-        .for_each(|way| way.position = Some(Position::new(0)));
+        .for_each(|direction| direction.position = Some(Position::new(0)));
     connection
 }
 
@@ -171,7 +171,7 @@ fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_count
                 .segment(side, *at, bytes, bytes.len() as u64, &mut found);
             connection.take(found, &mut done);
             *at += bytes.len() as u64;
-            connection.ways[side as usize].dissected_end = *at;
+            connection.directions[side as usize].dissected_end = *at;
         }
     };
     let (asked, answer) = (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n");

@@ -16,14 +16,14 @@ pub(super) struct QuietTime {
 
 impl QuietTime {
     /// New data pass, or data again.
-    pub(super) fn end(&mut self, at_ns: u64, way: EventStreamDirection, is_new: bool) {
+    pub(super) fn end(&mut self, at_ns: u64, direction: EventStreamDirection, is_new: bool) {
         let quiet_ns = self
             .data_ns
             .map_or(0, |data_ns| at_ns.saturating_sub(data_ns));
         self.data_ns = Some(self.data_ns.unwrap_or(0).max(at_ns));
         if quiet_ns > self.longest_ns {
             self.longest_ns = quiet_ns;
-            self.until = match (is_new, way) {
+            self.until = match (is_new, direction) {
                 (false, _) => "retransmission",
                 (true, EventStreamDirection::There) => "initiator",
                 (true, EventStreamDirection::Back) => "responder",
@@ -62,8 +62,8 @@ impl TransferAccount {
         let [initiator, responder] =
             [&self.ends[0], &self.ends[1]].map(|end| end.address.to_string());
         let flow = self.flow & unit_ids::LAST_FLOW;
-        let [there, back] =
-            [EventStreamDirection::There, EventStreamDirection::Back].map(|way| way as usize);
+        let [there, back] = [EventStreamDirection::There, EventStreamDirection::Back]
+            .map(|direction| direction as usize);
         let row = TcpConnection {
             stream: unit_ids::stream(flow, EventStreamDirection::There).into(),
             initiator: EventValue::from(&initiator),

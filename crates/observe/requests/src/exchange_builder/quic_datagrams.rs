@@ -28,7 +28,7 @@ impl Builder {
         datagram: &DissectedDatagram,
         data: &[u8],
     ) -> OfDatagram {
-        let (key, way) = match self.quic_of(host, datagram, data) {
+        let (key, direction) = match self.quic_of(host, datagram, data) {
             Some(known) => known,
             None => match self.open_quic(host, door, at_ns, datagram, data) {
                 Some(key) => (key, EventStreamDirection::There),
@@ -48,7 +48,7 @@ impl Builder {
         };
         let passage = DatagramPassage {
             at_ns,
-            way,
+            direction,
             leaves: door == PacketPassage::Leaves || is_loop,
             arrives: door == PacketPassage::Arrives || is_loop,
         };
@@ -71,7 +71,7 @@ impl Builder {
         data: &[u8],
     ) -> Option<(RequestConnectionKey, EventStreamDirection)> {
         let (from, to) = datagram.ends;
-        for (ends, way) in [
+        for (ends, direction) in [
             ((from, to), EventStreamDirection::There),
             ((to, from), EventStreamDirection::Back),
         ] {
@@ -87,11 +87,11 @@ impl Builder {
             let Some(known) = connections.get(&key) else {
                 continue;
             };
-            if way == EventStreamDirection::There && known.connection.is_followed_by(data) {
+            if direction == EventStreamDirection::There && known.connection.is_followed_by(data) {
                 self.end_quic(key);
                 return None;
             }
-            return Some((key, way));
+            return Some((key, direction));
         }
         // A packet with a short header begins with the id of whom it is for.
         let id = data
@@ -105,11 +105,11 @@ impl Builder {
             .rev()
             .filter_map(|length| self.quic.by_id.get(id.get(..*length)?));
         let (key, receiver) = *found.next()?;
-        let way = match receiver {
+        let direction = match receiver {
             EventStreamDirection::Back => EventStreamDirection::There,
             EventStreamDirection::There => EventStreamDirection::Back,
         };
-        let ends: RequestConnectionEnds = match way {
+        let ends: RequestConnectionEnds = match direction {
             EventStreamDirection::There => (from, to),
             EventStreamDirection::Back => (to, from),
         };
@@ -126,7 +126,7 @@ impl Builder {
                 .moved
                 .insert(RequestConnectionKey::new(host, ends), key);
         }
-        Some((key, way))
+        Some((key, direction))
     }
 
     /// The connection that a datagram begins.

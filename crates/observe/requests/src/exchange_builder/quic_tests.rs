@@ -27,7 +27,7 @@ const FIRST_US: u64 = 1_000_000;
 /// What is found of a session at those doors.
 fn seen(
     session: &QuicSession,
-    way_us: u64,
+    transit_us: u64,
     doors: &[usize],
     with_keys: bool,
 ) -> (Vec<Exchange>, Unknown, Builder) {
@@ -56,7 +56,7 @@ fn seen(
                 passages.push((at_us, number, PacketPassage::Leaves, [from, to], datagram));
             } else if !datagram.is_lost {
                 passages.push((
-                    at_us + way_us,
+                    at_us + transit_us,
                     number,
                     PacketPassage::Arrives,
                     [from, to],
@@ -107,7 +107,7 @@ fn requests_are_read_with_their_secrets_from_either_end() {
         };
         let session = run_quic_session(&plan);
         for doors in [&[CLIENT][..], &[SERVER], &[CLIENT, SERVER]] {
-            let (exchanges, unknown, mut builder) = seen(&session, plan.way_us, doors, true);
+            let (exchanges, unknown, mut builder) = seen(&session, plan.transit_us, doors, true);
             assert_eq!(
                 words(&exchanges),
                 expected(8),
@@ -157,7 +157,7 @@ fn without_secrets_no_request_is_invented() {
     let plan = plan(6);
     let session = run_quic_session(&plan);
     for doors in [&[CLIENT][..], &[SERVER], &[CLIENT, SERVER]] {
-        let (exchanges, unknown, _) = seen(&session, plan.way_us, doors, false);
+        let (exchanges, unknown, _) = seen(&session, plan.transit_us, doors, false);
         assert_eq!(exchanges.len(), 1, "its set-up alone");
         assert_eq!(unknown.sealed_quic, 1);
         assert!(unknown.lines()[0].ends_with("their contents were not read"));
@@ -171,14 +171,14 @@ fn a_server_that_asks_to_try_again_or_speaks_something_else_is_seen() {
         ..plan(2)
     };
     let session = run_quic_session(&again);
-    let (exchanges, ..) = seen(&session, again.way_us, &[CLIENT], true);
+    let (exchanges, ..) = seen(&session, again.transit_us, &[CLIENT], true);
     assert_eq!(words(&exchanges), expected(2));
     let refused = QuicSessionPlan {
         protocols: [b"doq", b"h3"],
         ..plan(1)
     };
     let session = run_quic_session(&refused);
-    let (exchanges, unknown, _) = seen(&session, refused.way_us, &[CLIENT], false);
+    let (exchanges, unknown, _) = seen(&session, refused.transit_us, &[CLIENT], false);
     assert_eq!(
         words(&exchanges),
         ["\"QUIC handshake web.test (doq)\" \"alert 120\""]
@@ -190,7 +190,7 @@ fn a_server_that_asks_to_try_again_or_speaks_something_else_is_seen() {
 }
 
 #[test]
-fn whatever_is_lost_on_the_way_is_sent_again_and_counted_once() {
+fn whatever_is_lost_in_transit_is_sent_again_and_counted_once() {
     let whole = run_quic_session(&plan(4)).datagrams.len();
     for lost in 0..whole {
         let plan = QuicSessionPlan {
@@ -200,7 +200,7 @@ fn whatever_is_lost_on_the_way_is_sent_again_and_counted_once() {
         let session = run_quic_session(&plan);
         for doors in [&[CLIENT][..], &[SERVER], &[CLIENT, SERVER]] {
             // Of a client whose first packet never arrived, the second one begins the connection there.
-            let (exchanges, ..) = seen(&session, plan.way_us, doors, true);
+            let (exchanges, ..) = seen(&session, plan.transit_us, doors, true);
             assert_eq!(
                 words(&exchanges),
                 expected(4),
@@ -229,7 +229,7 @@ fn a_server_that_is_not_there_answers_nothing() {
         ..plan(1)
     };
     let session = run_quic_session(&plan);
-    let (exchanges, ..) = seen(&session, plan.way_us, &[CLIENT], true);
+    let (exchanges, ..) = seen(&session, plan.transit_us, &[CLIENT], true);
     assert_eq!(exchanges.len(), 1);
     assert_eq!(
         (exchanges[0].void, exchanges[0].is_unopened),

@@ -37,11 +37,11 @@ impl Path {
         }
     }
 
-    fn segment(&self, way: usize, from: u64, bytes: u64, flags: &str) -> DissectedSegment {
+    fn segment(&self, direction: usize, from: u64, bytes: u64, flags: &str) -> DissectedSegment {
         let ends = [
             (address(CLIENT), address(SERVER)),
             (address(SERVER), address(CLIENT)),
-        ][way];
+        ][direction];
         let syn = flags.contains('S');
         DissectedSegment {
             ends,
@@ -55,7 +55,7 @@ impl Path {
             syn,
             fin: flags.contains('F'),
             reset: flags.contains('R'),
-            acknowledged: (!syn || way == 1).then(|| 1000 + self.acked[way] as u32),
+            acknowledged: (!syn || direction == 1).then(|| 1000 + self.acked[direction] as u32),
             window: self.window,
             selectively_acknowledged: None,
             window_scale: syn.then_some(0),
@@ -66,19 +66,20 @@ impl Path {
     }
 
     /// A segment leaves at that moment and arrives 5 ms later, unless it is lost.
-    pub(super) fn send(&mut self, at_ms: u64, way: usize, data: &[u8], flags: &str) {
-        let from = self.sent[way];
-        self.sent[way] += data.len() as u64;
-        self.pass(at_ms, way, from, data, flags);
+    pub(super) fn send(&mut self, at_ms: u64, direction: usize, data: &[u8], flags: &str) {
+        let from = self.sent[direction];
+        self.sent[direction] += data.len() as u64;
+        self.pass(at_ms, direction, from, data, flags);
     }
 
-    fn pass(&mut self, at_ms: u64, way: usize, from: u64, data: &[u8], flags: &str) {
-        let segment = self.segment(way, from, data.len() as u64, flags);
-        self.builder.segment(way, true, at_ms * MS, &segment, data);
+    fn pass(&mut self, at_ms: u64, direction: usize, from: u64, data: &[u8], flags: &str) {
+        let segment = self.segment(direction, from, data.len() as u64, flags);
+        self.builder
+            .segment(direction, true, at_ms * MS, &segment, data);
         if !flags.contains('X') {
             self.builder
-                .segment(1 - way, false, (at_ms + 5) * MS, &segment, data);
-            self.acked[1 - way] = self.acked[1 - way].max(from + data.len() as u64);
+                .segment(1 - direction, false, (at_ms + 5) * MS, &segment, data);
+            self.acked[1 - direction] = self.acked[1 - direction].max(from + data.len() as u64);
         }
     }
 
@@ -213,7 +214,7 @@ fn the_time_of_a_request_is_where_it_was() {
 }
 
 #[test]
-fn packets_alone_tell_the_server_from_the_way() {
+fn packets_alone_distinguish_the_server_from_the_network() {
     let mut path = Path::new();
     path.connect(0);
     path.send(10, 0, GET, "");
@@ -785,16 +786,16 @@ fn many(count: u64, batch: u64, a_second: u64, advance: bool) -> (Vec<Exchange>,
     let each_ns = 1_000_000_000 / a_second;
     let (mut at_ns, mut looked_ns, mut exchanges) = (20 * MS, 0, Vec::new());
     for _ in 0..count / batch {
-        for (way, message) in [(0, GET), (1, ANSWER)] {
+        for (direction, message) in [(0, GET), (1, ANSWER)] {
             let data = message.repeat(batch as usize);
             // A segment holds no more than its length can say.
             for data in data.chunks(60_000) {
-                let segment = path.segment(way, path.sent[way], data.len() as u64, "");
-                path.builder.segment(way, true, at_ns, &segment, data);
+                let segment = path.segment(direction, path.sent[direction], data.len() as u64, "");
+                path.builder.segment(direction, true, at_ns, &segment, data);
                 path.builder
-                    .segment(1 - way, false, at_ns + each_ns / 4, &segment, data);
-                path.sent[way] += data.len() as u64;
-                path.acked[1 - way] = path.sent[way];
+                    .segment(1 - direction, false, at_ns + each_ns / 4, &segment, data);
+                path.sent[direction] += data.len() as u64;
+                path.acked[1 - direction] = path.sent[direction];
             }
             at_ns += each_ns * batch / 2;
         }
@@ -869,7 +870,7 @@ proptest! {
             let bit = |bit: u8| what >> bit & 1 == 1;
             // Near each other, or anywhere.
             let (at_ns, sequence) = if bit(0) { (at_ns % (1 << 32), sequence % (1 << 12)) } else { (at_ns, sequence) };
-            let way = usize::from(bit(1));
+            let direction = usize::from(bit(1));
             let flags = [("S", 2), ("F", 3), ("R", 4)].map(|(flag, place)| if bit(place) && bit(5) { flag } else { "" });
             let length = data.len() as u64 + if bit(6) { u64::from(bytes) } else { 0 };
             let segment = DissectedSegment {
@@ -878,10 +879,10 @@ proptest! {
                 selectively_acknowledged: None,
                 window_scale: bit(2).then_some(bytes as u8),
                 acknowledged: bit(7).then_some(sequence.wrapping_add(window.into())),
-                ..path.segment(way, 0, length, &flags.concat())
+                ..path.segment(direction, 0, length, &flags.concat())
             };
             path.builder.segment(usize::from(bit(6)), bit(5), at_ns, &segment, &data);
-            let ends = [(address(CLIENT), address(SERVER)), (address(SERVER), address(CLIENT))][way];
+            let ends = [(address(CLIENT), address(SERVER)), (address(SERVER), address(CLIENT))][direction];
             let event = match what % 5 {
                 0 => SocketEvent::Opened(ends.0, ends.1),
                 1 => SocketEvent::Found(ends.0, ends.1),
@@ -889,7 +890,7 @@ proptest! {
                 3 => SocketEvent::Read(window.into()),
                 _ => SocketEvent::Closed,
             };
-            path.builder.socket(at_ns, way as u64, 7, event);
+            path.builder.socket(at_ns, direction as u64, 7, event);
             if bit(3) {
                 path.builder.advance(at_ns);
             }

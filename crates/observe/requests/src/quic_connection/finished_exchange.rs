@@ -1,7 +1,7 @@
 //! Exchanges of a connection of QUIC that are over, its set-up among them: with what is known of their messages, and why they have no
 //! answer.
 
-use super::{OpenQuicExchange, QuicConnection, SET_UP, StreamWay};
+use super::{OpenQuicExchange, QuicConnection, QuicStreamDirection, SET_UP};
 use crate::connection::part_from_idle_set_up;
 use crate::exchange::{Exchange, ExchangeMessage};
 use stackline_dissect::conversation::{
@@ -108,8 +108,8 @@ impl QuicConnection {
         let mut exchange =
             self.exchange_of(number + 1, ExchangeKind::Call, self.dissector.protocol());
         exchange.exact = self.dissector.is_exact();
-        let ways = self.streams.remove(&(4 * number)).unwrap_or_default();
-        let [request, response] = [0, 1].map(|at| message(&ways[at], open.ends[at]));
+        let directions = self.streams.remove(&(4 * number)).unwrap_or_default();
+        let [request, response] = [0, 1].map(|at| message(&directions[at], open.ends[at]));
         exchange.request = self.allot(EventStreamDirection::There, request);
         let has_answer = open.has_begun[1];
         exchange.response = has_answer.then(|| self.allot(EventStreamDirection::Back, response));
@@ -139,8 +139,12 @@ impl QuicConnection {
     }
 
     /// A message at its place among all of its direction.
-    fn allot(&mut self, way: EventStreamDirection, message: ExchangeMessage) -> ExchangeMessage {
-        let next = &mut self.allotted[way as usize];
+    fn allot(
+        &mut self,
+        direction: EventStreamDirection,
+        message: ExchangeMessage,
+    ) -> ExchangeMessage {
+        let next = &mut self.allotted[direction as usize];
         let from = *next;
         *next = from.saturating_add(message.end);
         ExchangeMessage {
@@ -152,17 +156,17 @@ impl QuicConnection {
 }
 
 /// What is known of all that one side said on a stream.
-fn message(way: &StreamWay, end: Option<u64>) -> ExchangeMessage {
-    let end = end.unwrap_or_else(|| way.left.end().max(way.arrived.progress().end()));
+fn message(direction: &QuicStreamDirection, end: Option<u64>) -> ExchangeMessage {
+    let end = end.unwrap_or_else(|| direction.left.end().max(direction.arrived.progress().end()));
     let pair = |progress: &crate::stream_progress::StreamPointProgress| {
         Some((progress.of(0)?.at_ns, progress.whole(end)?.at_ns))
     };
     ExchangeMessage {
         end,
-        left: pair(&way.left),
-        arrived: pair(way.arrived.progress()),
-        again: way.again,
-        again_ns: way.again_ns,
+        left: pair(&direction.left),
+        arrived: pair(direction.arrived.progress()),
+        again: direction.again,
+        again_ns: direction.again_ns,
         ..ExchangeMessage::default()
     }
 }

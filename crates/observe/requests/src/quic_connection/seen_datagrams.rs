@@ -41,9 +41,9 @@ pub(super) struct SeenDatagrams {
 }
 
 /// Packets are protected, so no two are alike.
-pub(super) fn hash_datagram(way: EventStreamDirection, bytes: &[u8]) -> u64 {
+pub(super) fn hash_datagram(direction: EventStreamDirection, bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (way as u8, bytes).hash(&mut hasher);
+    (direction as u8, bytes).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -65,12 +65,12 @@ pub(super) fn netspd() -> Sheet {
     let (both_s, slower_s) = (8064.0 / 32_500.0, 8064.0 / 52_500.0);
     for ((hops, one, four), miles) in NETSPD.iter().zip([0.0, 3250.0, 3900.0]) {
         let is_local = *hops == 0;
-        let way = if is_local {
+        let network_s = if is_local {
             0.0
         } else {
             (f64::from(*hops) + 7.0) * packet_s(LINE) + 2.0 * miles * 5.4e-6
         };
-        let trip = both_s + way;
+        let trip = both_s + network_s;
         let line = if is_local { f64::INFINITY } else { 38.0 };
         let model_4 = (4.0 * 8.064 / trip).min(8.064 / slower_s).min(line);
         for (links, printed, model) in [(1, one, 8.064 / trip), (4, four, model_4)] {

@@ -70,13 +70,14 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     let mut worst: f64 = 0.0;
     for ((to, printed), found) in PAIRS.iter().zip(found.chunks(3)) {
         for (((from, _), printed), found) in MACHINES.iter().zip(printed).zip(found) {
-            for (ways, printed, here) in [("one", printed.0, found.0), ("both", printed.1, found.1)]
+            for (directions, printed, here) in
+                [("one", printed.0, found.0), ("both", printed.1, found.1)]
             {
                 worst = worst.max((printed - here).abs());
                 let value = PrintedValue::new(printed, here, 1);
                 sheet
                     .rows
-                    .push(value.row([*from, *to, ways].map(SheetCell::text)));
+                    .push(value.row([*from, *to, directions].map(SheetCell::text)));
             }
         }
     }

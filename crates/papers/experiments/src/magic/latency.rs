@@ -189,7 +189,7 @@ fn stages(lab: &Lab) -> Result<[Sheet; 2]> {
         ..loaded
     };
     let loaded = came(&loaded, lab)?;
-    Ok([by_stage(&idle, &loaded), whole_way(&loaded)])
+    Ok([by_stage(&idle, &loaded), end_to_end(&loaded)])
 }
 
 fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
@@ -220,8 +220,8 @@ fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
         )
 }
 
-/// The whole way of loaded blocks, beside the paper's two figures of it.
-fn whole_way(loaded: &[History]) -> Sheet {
+/// Loaded blocks from end to end, beside the paper's two figures of it.
+fn end_to_end(loaded: &[History]) -> Sheet {
     let whole = between(loaded, BlockPathPoint::AppSend, BlockPathPoint::AppReceive);
     let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
     let most = whole.iter().copied().fold(0.0, f64::max);

@@ -50,18 +50,18 @@ impl DrawnLinkDirection {
 
 impl Question {
     /// The narrowest link.
-    pub(super) fn way(&mut self, dice: &mut ScenarioDice) -> DrawnLinkDirection {
+    pub(super) fn direction(&mut self, dice: &mut ScenarioDice) -> DrawnLinkDirection {
         let (rate_bit_s, delay_s) = (dice.log(0.2e6, 1e9), dice.log(0.1e-3, 150e-3));
-        let mut way = DrawnLinkDirection::plain(rate_bit_s, delay_s);
-        way.queue = self.queue(dice, way.pipe_bytes());
-        way.clauses = self.losses(dice);
-        self.changes(dice, &mut way);
-        self.jitter(dice, &mut way);
+        let mut direction = DrawnLinkDirection::plain(rate_bit_s, delay_s);
+        direction.queue = self.queue(dice, direction.pipe_bytes());
+        direction.clauses = self.losses(dice);
+        self.changes(dice, &mut direction);
+        self.jitter(dice, &mut direction);
         if dice.chance(0.03) {
             self.note(true, "duplicates");
-            way.clauses += &format!(" duplicate {:.4}%", 100.0 * dice.log(1e-4, 2e-2));
+            direction.clauses += &format!(" duplicate {:.4}%", 100.0 * dice.log(1e-4, 2e-2));
         }
-        way
+        direction
     }
 
     fn queue(&mut self, dice: &mut ScenarioDice, pipe: f64) -> String {
@@ -121,7 +121,7 @@ impl Question {
     }
 
     /// A rate or a delay that changes while the run lasts.
-    fn changes(&mut self, dice: &mut ScenarioDice, way: &mut DrawnLinkDirection) {
+    fn changes(&mut self, dice: &mut ScenarioDice, direction: &mut DrawnLinkDirection) {
         let step_s = dice.log(0.1, 20.0);
         let repeats = if dice.chance(0.7) {
             format!(" every {:.3} s", 2.0 * step_s)
@@ -131,29 +131,29 @@ impl Question {
         match dice.unit() {
             u if u < 0.05 => {
                 self.note(true, "delay schedule");
-                let other_us = 1e6 * way.delay_s * dice.log(0.1, 10.0);
-                way.delay = Some(format!(
+                let other_us = 1e6 * direction.delay_s * dice.log(0.1, 10.0);
+                direction.delay = Some(format!(
                     "schedule(0 s {:.0} us, {step_s:.3} s {other_us:.0} us){repeats}",
-                    1e6 * way.delay_s
+                    1e6 * direction.delay_s
                 ));
             }
             u if u < 0.09 => {
                 self.note(true, "rate schedule");
-                let other = way.rate_bit_s * dice.log(0.2, 2.0);
-                way.rate = Some(format!(
+                let other = direction.rate_bit_s * dice.log(0.2, 2.0);
+                direction.rate = Some(format!(
                     "schedule(0 s {:.0} bit/s, {step_s:.3} s {other:.0} bit/s){repeats}",
-                    way.rate_bit_s
+                    direction.rate_bit_s
                 ));
             }
             _ => {}
         }
     }
 
-    fn jitter(&mut self, dice: &mut ScenarioDice, way: &mut DrawnLinkDirection) {
+    fn jitter(&mut self, dice: &mut ScenarioDice, direction: &mut DrawnLinkDirection) {
         if !dice.chance(0.1) {
             return;
         }
-        let us = 1e6 * way.delay_s * dice.log(0.02, 2.0);
+        let us = 1e6 * direction.delay_s * dice.log(0.02, 2.0);
         let drawn = match dice.unit() {
             u if u < 0.4 => format!("uniform(0 us, {us:.1} us)"),
             u if u < 0.7 => format!("exponential({us:.1} us)"),
@@ -162,14 +162,14 @@ impl Question {
         };
         let order = dice.chance(0.5);
         self.note(true, if order { "jitter" } else { "reordering" });
-        way.clauses += &format!(" jitter {drawn}{}", if order { "" } else { " reordering" });
+        direction.clauses += &format!(" jitter {drawn}{}", if order { "" } else { " reordering" });
     }
 
     /// Hosts a and b and what is between them, and others that send to b as well.
     pub(super) fn network(
         &mut self,
         dice: &mut ScenarioDice,
-        way: &DrawnLinkDirection,
+        direction: &DrawnLinkDirection,
         others: usize,
     ) -> String {
         let copies = dice.chance(0.08);
@@ -185,10 +185,11 @@ impl Question {
         };
         let mut text = format!("network n {{\n  host a, b{host}\n");
         let last = if others > 0 || dice.chance(0.4) {
-            let wide = || DrawnLinkDirection::plain(way.rate_bit_s * 4.0, way.delay_s * 0.5);
+            let wide =
+                || DrawnLinkDirection::plain(direction.rate_bit_s * 4.0, direction.delay_s * 0.5);
             let near = DrawnLinkDirection::plain(
-                way.rate_bit_s * dice.log(1.2, 20.0),
-                way.delay_s * dice.log(0.05, 1.0),
+                direction.rate_bit_s * dice.log(1.2, 20.0),
+                direction.delay_s * dice.log(0.05, 1.0),
             );
             text += &format!("  router r;\n{}", near.link("a - r"));
             for other in 1..=others {
@@ -204,13 +205,16 @@ impl Question {
         if dice.chance(0.12) {
             self.note(true, "narrow way back");
             let back = DrawnLinkDirection {
-                queue: way.queue.clone(),
-                ..DrawnLinkDirection::plain(way.rate_bit_s * dice.log(0.002, 0.5), way.delay_s)
+                queue: direction.queue.clone(),
+                ..DrawnLinkDirection::plain(
+                    direction.rate_bit_s * dice.log(0.002, 0.5),
+                    direction.delay_s,
+                )
             };
-            text += &way.link(&format!("{last} -> b"));
+            text += &direction.link(&format!("{last} -> b"));
             text += &back.link(&format!("b -> {last}"));
         } else {
-            text += &way.link(&format!("{last} - b"));
+            text += &direction.link(&format!("{last} - b"));
         }
         text + "}\n"
     }

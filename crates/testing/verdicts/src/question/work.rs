@@ -35,7 +35,11 @@ pub(super) struct DrawnWork {
 }
 
 impl Question {
-    pub(super) fn stack(&mut self, dice: &mut ScenarioDice, way: &DrawnLinkDirection) -> String {
+    pub(super) fn stack(
+        &mut self,
+        dice: &mut ScenarioDice,
+        direction: &DrawnLinkDirection,
+    ) -> String {
         match dice.unit() {
             u if u < 0.11 => return self.udp(dice),
             u if u < 0.14 => return self.named("blast"),
@@ -45,7 +49,7 @@ impl Question {
             }
             u if u < 0.18 => return self.named("saw"),
             u if u < 0.21 => return self.named("ikp"),
-            u if u < 0.31 => return self.quic(dice, way),
+            u if u < 0.31 => return self.quic(dice, direction),
             u if u < 0.35 => return self.named("smoltcp"),
             _ => self.note(true, "tcp"),
         }
@@ -59,7 +63,7 @@ impl Question {
         if dice.chance(0.5) {
             options.push("nodelay".to_owned());
         }
-        self.buffers(dice, way, &mut options);
+        self.buffers(dice, direction, &mut options);
         if dice.chance(0.06) {
             self.note(true, "first window");
             options.push(format!("first_window = {}", dice.log(1.0, 400.0) as u32));
@@ -85,11 +89,11 @@ impl Question {
     fn buffers(
         &mut self,
         dice: &mut ScenarioDice,
-        way: &DrawnLinkDirection,
+        direction: &DrawnLinkDirection,
         options: &mut Vec<String>,
     ) {
         let buffer = |dice: &mut ScenarioDice| {
-            (way.pipe_bytes() * dice.log(0.1, 3.0)).clamp(8e3, 1e9) as u64
+            (direction.pipe_bytes() * dice.log(0.1, 3.0)).clamp(8e3, 1e9) as u64
         };
         for (name, what) in [
             ("receive_buffer", "receive buffer"),
@@ -102,13 +106,13 @@ impl Question {
         }
     }
 
-    fn quic(&mut self, dice: &mut ScenarioDice, way: &DrawnLinkDirection) -> String {
+    fn quic(&mut self, dice: &mut ScenarioDice, direction: &DrawnLinkDirection) -> String {
         self.note(true, "quic");
         let mut options = Vec::new();
         if dice.chance(0.3) {
             options.push("congestion = reno".to_owned());
         }
-        self.buffers(dice, way, &mut options);
+        self.buffers(dice, direction, &mut options);
         if dice.chance(0.15) {
             self.note(true, "first window");
             options.push(format!(
@@ -137,12 +141,12 @@ impl Question {
     pub(super) fn work(
         &mut self,
         dice: &mut ScenarioDice,
-        way: &DrawnLinkDirection,
+        direction: &DrawnLinkDirection,
         pairs: f64,
     ) -> DrawnWork {
         match dice.unit() {
-            u if u < 0.5 => self.bulk(dice, way.rate_bit_s / pairs, pairs),
-            u if u < 0.92 => self.calls(dice, way, pairs),
+            u if u < 0.5 => self.bulk(dice, direction.rate_bit_s / pairs, pairs),
+            u if u < 0.92 => self.calls(dice, direction, pairs),
             _ => {
                 self.note(true, "connections");
                 DrawnWork {
@@ -189,15 +193,15 @@ impl Question {
     fn calls(
         &mut self,
         dice: &mut ScenarioDice,
-        way: &DrawnLinkDirection,
+        direction: &DrawnLinkDirection,
         pairs: f64,
     ) -> DrawnWork {
         self.note(true, "calls");
-        let rate = way.rate_bit_s / pairs;
+        let rate = direction.rate_bit_s / pairs;
         let datagrams = self.traits.contains(&"udp");
         let most = (rate * 5.0 / 8.0).clamp(2.0, if datagrams { 1472.0 } else { 200e3 });
         let (request, response) = (dice.log(1.0, most) as u64, dice.log(1.0, most) as u64);
-        let alone_s = 2.0 * way.delay_s + 8.0 * (request + response) as f64 / rate;
+        let alone_s = 2.0 * direction.delay_s + 8.0 * (request + response) as f64 / rate;
         let service_s = if dice.chance(0.3) {
             alone_s * dice.log(0.1, 5.0)
         } else {
@@ -260,7 +264,11 @@ impl Question {
     }
 
     /// What else is on the way of a measured part.
-    pub(super) fn load(&mut self, dice: &mut ScenarioDice, way: &DrawnLinkDirection) -> String {
+    pub(super) fn load(
+        &mut self,
+        dice: &mut ScenarioDice,
+        direction: &DrawnLinkDirection,
+    ) -> String {
         match dice.unit() {
             u if u < 0.5 => {
                 self.note(true, "beside tcp");
@@ -268,7 +276,8 @@ impl Question {
             }
             u if u < 0.8 => {
                 self.note(true, "beside udp");
-                let interval_us = 1e6 * 8.0 * 1000.0 / (way.rate_bit_s * dice.between(0.1, 0.8));
+                let interval_us =
+                    1e6 * 8.0 * 1000.0 / (direction.rate_bit_s * dice.between(0.1, 0.8));
                 format!("from a to b stream 1000 B constant({interval_us:.1} us) over udp")
             }
             _ => {

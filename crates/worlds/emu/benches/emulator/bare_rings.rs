@@ -33,11 +33,11 @@ struct BarePortForwarder {
 /// Forwards between two ports until `stop` is readable; the number of frames and the processor time used.
 pub(crate) fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, Duration)> {
     let waiter = PortWaiter::new(ports, stop)?;
-    let mut ways = [
+    let mut forwarders = [
         BarePortForwarder::new(&ports[0], &ports[1])?,
         BarePortForwarder::new(&ports[1], &ports[0])?,
     ];
-    waiter.serve(|from| Ok(ways[from].pass()))
+    waiter.serve(|from| Ok(forwarders[from].pass()))
 }
 
 impl BarePortForwarder {

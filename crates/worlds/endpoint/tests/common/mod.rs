@@ -197,21 +197,21 @@ impl EndpointService for RecordingWorld {
         self.does(format!("reply {bytes}"), 1)
     }
 
-    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.does(format!("start {way:?}"), 1)
+    async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.does(format!("start {direction:?}"), 1)
     }
 
-    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
-        self.does(format!("await_start {way:?}"), 1)?;
+    async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool> {
+        self.does(format!("await_start {direction:?}"), 1)?;
         Ok(self.0.script.peer_ends_after != Some(0))
     }
 
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.does(format!("stop {way:?}"), STOP_BULK)
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.does(format!("stop {direction:?}"), STOP_BULK)
     }
 
-    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        self.does(format!("await_stop {way:?}"), STOP_BULK)
+    async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.does(format!("await_stop {direction:?}"), STOP_BULK)
     }
 
     async fn end_stream(&mut self) -> Result<()> {

@@ -392,15 +392,19 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
         true
     }
 
-    fn start_bulk(&mut self, way: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        match way {
+    fn start_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        match direction {
             BulkDirection::Get => self.channel.send(&[1]).map_err(from_transfer),
             BulkDirection::Put => Ok(()),
         }
     }
 
-    fn await_start_bulk(&mut self, way: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
-        match way {
+    fn await_start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        _: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        match direction {
             BulkDirection::Get => {
                 Ok(self.channel.receive_into(&mut [0]).map_err(from_transfer)? == 1)
             }

@@ -136,28 +136,36 @@ pub trait LiveConnection: Send {
     ///
     /// # Errors
     /// As for `send`.
-    fn start_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()>;
+    fn start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()>;
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
     ///
     /// # Errors
     /// As for `receive`.
     fn await_start_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
     ///
     /// # Errors
     /// As for `receive`.
-    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()>;
+    fn stop_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()>;
     /// `AwaitStopBulkGet` and `AwaitStopBulkPut`.
     ///
     /// # Errors
     /// As for `send`.
     fn await_stop_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<()>;
     /// Informs the peer that no more data units come, because the limit was reached.

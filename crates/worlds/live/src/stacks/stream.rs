@@ -441,9 +441,13 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
         Ok(!self.ended && self.expect_byte(START, buffers)?)
     }
 
-    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+    fn stop_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         self.introduce(buffers)?;
-        if way == BulkDirection::Put {
+        if direction == BulkDirection::Put {
             self.flavour.push(&self.socket);
             if !self.expect_byte(CONFIRM, buffers)? {
                 return Err(connection_vanished(
@@ -457,10 +461,10 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
 
     fn await_stop_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<()> {
-        match way {
+        match direction {
             BulkDirection::Get => {
                 self.flavour.push(&self.socket);
                 self.reap(0, buffers)

@@ -133,8 +133,8 @@ impl Drop for Numbers {
             .numbering
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        for way in [self.flow_trace.sends, self.flow_trace.takes] {
-            shared.go_on(way, self.numbering.count(way));
+        for direction in [self.flow_trace.sends, self.flow_trace.takes] {
+            shared.go_on(direction, self.numbering.count(direction));
         }
     }
 }
@@ -233,11 +233,11 @@ impl TracedLiveConnection {
 
     /// The unit that is `ahead` units of that size after the next to be sent.
     fn outgoing(&self, bytes: u64, ahead: u64) -> TracedDataUnit {
-        let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.sends);
+        let (numbering, direction) = (&self.numbers.numbering, self.numbers.flow_trace.sends);
         let offset = self.inner.places().map(|(sent, _)| sent + ahead * bytes);
         TracedDataUnit {
-            id: numbering.id(way, numbering.count(way) + ahead),
-            stream: numbering.stream(way),
+            id: numbering.id(direction, numbering.count(direction) + ahead),
+            stream: numbering.stream(direction),
             offset,
             bytes,
         }
@@ -245,11 +245,11 @@ impl TracedLiveConnection {
 
     /// The next unit that comes, as far as one can know before it is there.
     fn incoming(&self, bytes: u64) -> TracedDataUnit {
-        let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.takes);
+        let (numbering, direction) = (&self.numbers.numbering, self.numbers.flow_trace.takes);
         let offset = self.inner.places().map(|(_, taken)| taken);
         TracedDataUnit {
-            id: numbering.id(way, numbering.count(way)),
-            stream: numbering.stream(way),
+            id: numbering.id(direction, numbering.count(direction)),
+            stream: numbering.stream(direction),
             offset,
             bytes,
         }
@@ -262,15 +262,15 @@ impl TracedLiveConnection {
             taken_before,
             flow_trace,
         } = &mut self.numbers;
-        let (way, before) = (flow_trace.takes, *taken_before);
-        let expected = numbering.count(way);
+        let (direction, before) = (flow_trace.takes, *taken_before);
+        let expected = numbering.count(direction);
         let carried = self
             .inner
             .number()
             .map(|(number, bits)| before + near(number, bits, expected - before));
         let number = carried.unwrap_or(expected);
-        numbering.go_on(way, number + 1);
-        let id = numbering.id(way, number);
+        numbering.go_on(direction, number + 1);
+        let id = numbering.id(direction, number);
         scope::note_received_unit(id);
         TracedDataUnit { id, ..unit }
     }
@@ -292,10 +292,10 @@ impl TracedLiveConnection {
         let all = std::iter::once(&unit).chain(&others);
         all.take(usize::try_from(sent).unwrap_or(usize::MAX))
             .for_each(|unit| unit.emit(&SENT));
-        let way = self.numbers.flow_trace.sends;
+        let direction = self.numbers.flow_trace.sends;
         self.numbers
             .numbering
-            .go_on(way, self.numbers.numbering.count(way) + sent);
+            .go_on(direction, self.numbers.numbering.count(direction) + sent);
         Ok(sent)
     }
 }
@@ -423,32 +423,40 @@ impl LiveConnection for TracedLiveConnection {
         self.inner.closed()
     }
 
-    fn start_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+    fn start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         scope::work_for(None);
-        self.inner.start_bulk(way, buffers)
+        self.inner.start_bulk(direction, buffers)
     }
 
     fn await_start_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         scope::work_for(None);
-        self.inner.await_start_bulk(way, buffers)
+        self.inner.await_start_bulk(direction, buffers)
     }
 
-    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+    fn stop_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
         scope::work_for(None);
-        self.inner.stop_bulk(way, buffers)
+        self.inner.stop_bulk(direction, buffers)
     }
 
     fn await_stop_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<()> {
         scope::work_for(None);
-        self.inner.await_stop_bulk(way, buffers)
+        self.inner.await_stop_bulk(direction, buffers)
     }
 
     fn end_stream(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {

@@ -107,14 +107,14 @@ impl NetworkEventLogs {
             }
         }
         let Identity { flow, number, .. } = Identity::of(packet);
-        let way = names.way(packet.from, packet.to);
+        let ends = names.ends(packet.from, packet.to);
         let data = NetSeen {
             unit: range.unit.into(),
             stream: range.stream.into(),
             offset: range.offset.into(),
             bytes: range.bytes.into(),
             place: EventValue::Text(place),
-            way: EventValue::Text(&way),
+            way: EventValue::Text(&ends),
             flow: flow.into(),
             number: number.into(),
             segments: packet.segments.count.into(),

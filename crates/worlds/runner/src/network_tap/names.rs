@@ -12,7 +12,7 @@ pub(super) struct TapNames {
     /// Of each port, its own name and the node that sends into it.
     ports: Vec<(String, u32)>,
     /// Of each two hosts, `khons>udjat`.
-    ways: Vec<String>,
+    ends: Vec<String>,
 }
 
 impl TapNames {
@@ -35,19 +35,19 @@ impl TapNames {
             .zip(directions)
             .map(|(port, sender)| (network.port_name(port).unwrap_or_default(), sender));
         let ports = ports.collect();
-        // Of thousands of hosts there are more ways than are worth keeping.
+        // Of thousands of hosts there are more pairs than are worth keeping.
         let hosts = if network.hosts.len() <= 256 {
             network.hosts.len()
         } else {
             0
         };
-        let way = |at: usize| format!("{}>{}", nodes[at / hosts], nodes[at % hosts]);
-        let ways = (0..hosts * hosts).map(way).collect();
+        let between = |at: usize| format!("{}>{}", nodes[at / hosts], nodes[at % hosts]);
+        let ends = (0..hosts * hosts).map(between).collect();
         Self {
             nodes,
             hosts,
             ports,
-            ways,
+            ends,
         }
     }
 
@@ -66,9 +66,9 @@ impl TapNames {
     }
 
     /// From which host to which.
-    pub(super) fn way(&self, from: NodeIndex, to: NodeIndex) -> Cow<'_, str> {
-        match self.ways.get(from.0 as usize * self.hosts + to.0 as usize) {
-            Some(way) => Cow::Borrowed(way),
+    pub(super) fn ends(&self, from: NodeIndex, to: NodeIndex) -> Cow<'_, str> {
+        match self.ends.get(from.0 as usize * self.hosts + to.0 as usize) {
+            Some(ends) => Cow::Borrowed(ends),
             None => {
                 let node = |NodeIndex(node): NodeIndex| {
                     self.nodes.get(node as usize).map_or("?", String::as_str)

@@ -15,8 +15,8 @@ const APART: Duration = Duration(1_000_000);
 /// Between exchanges during a run, and as many as there are at most.
 const EVERY: Duration = Duration(1_000_000_000);
 const MOST: u64 = 64;
-/// What one way of the control channel takes at least, and what it may take beyond, ns.
-const WAY: (u64, u64) = (50_000, 100_000);
+/// What one direction of the control channel takes at least, and what it may take beyond, ns.
+const CONTROL_DELAY_NS: (u64, u64) = (50_000, 100_000);
 
 /// What is known of each host whose clock is not right: nothing more has to be known of the others.
 pub(super) fn faulty_clocks(
@@ -68,10 +68,10 @@ fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> ClockCorre
 
 /// One that begins at a true moment.
 fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> ClockExchange {
-    let way = |name: &str| Duration(WAY.0 + seed.child(name).0 % WAY.1);
-    let heard = sent + way("there");
+    let delay = |name: &str| Duration(CONTROL_DELAY_NS.0 + seed.child(name).0 % CONTROL_DELAY_NS.1);
+    let heard = sent + delay("there");
     let answered = heard + Duration(1_000);
-    let returned = answered + way("back");
+    let returned = answered + delay("back");
     let theirs = |at: Instant| {
         u64::try_from((i128::from(zero_ns) + truth.reading_ns(at)).max(0)).unwrap_or(u64::MAX)
     };

@@ -173,7 +173,7 @@ impl MessageEndMachine {
     pub(super) fn poll(
         &mut self,
         now: Instant,
-        way: MessageRoute,
+        route: MessageRoute,
     ) -> Option<NetworkPacket<SimDatagram>> {
         let (ecn, bytes, payload) = match self {
             Self::Tcp(machine) => {
@@ -188,7 +188,7 @@ impl MessageEndMachine {
                 (
                     ecn,
                     bytes,
-                    SimDatagram::of_segment(way.connection, 0, [way.from, way.to], segment)
+                    SimDatagram::of_segment(route.connection, 0, [route.from, route.to], segment)
                         .at(place, length),
                 )
             }
@@ -196,13 +196,13 @@ impl MessageEndMachine {
                 let packet = machine.poll(now)?;
                 let length = BELOW + packet.len();
                 let mut header = [0; BELOW];
-                header[..20].copy_from_slice(&ipv4_header(way.from, way.to, UDP, length, 0, 0));
+                header[..20].copy_from_slice(&ipv4_header(route.from, route.to, UDP, length, 0, 0));
                 header[24..26].copy_from_slice(&((length - 20) as u16).to_be_bytes());
                 let body = SimDatagramBody::Bytes(packet.as_slice().into());
                 (
                     EcnMarking::NotCapable,
                     length as u32,
-                    SimDatagram::new(way.connection, 0, &header, body),
+                    SimDatagram::new(route.connection, 0, &header, body),
                 )
             }
             Self::Blasts(machine) => return machine.poll(now),
@@ -212,7 +212,7 @@ impl MessageEndMachine {
             connection: flow,
             from,
             to,
-        } = way;
+        } = route;
         Some(NetworkPacket {
             number: 0,
             from,

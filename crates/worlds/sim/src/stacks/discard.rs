@@ -364,16 +364,16 @@ impl EndpointService for Discard {
         unanswered()
     }
 
-    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn start_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         self.ended = false;
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, _way: BulkDirection) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _direction: BulkDirection) -> Result<bool> {
         Ok(true)
     }
 
-    async fn stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         self.end_stream().await?;
         self.pair
             .socket(self.side)
@@ -381,7 +381,7 @@ impl EndpointService for Discard {
             .await
     }
 
-    async fn await_stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn await_stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         self.pass(EndedDiscardScope::Stream, "the bulk transfer to end")
             .await
     }

@@ -279,18 +279,18 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
             .map(drop)
     }
 
-    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn start_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         self.introduce().await?;
         self.put(1).await
     }
 
-    async fn await_start_bulk(&mut self, _way: BulkDirection) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _direction: BulkDirection) -> Result<bool> {
         Ok(!self.ended && self.expect_byte("a bulk transfer to start").await?)
     }
 
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.introduce().await?;
-        if way == BulkDirection::Put {
+        if direction == BulkDirection::Put {
             self.end.push(self.executor());
             if !self
                 .expect_byte("the peer to confirm that everything has arrived")
@@ -304,8 +304,8 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
         Ok(())
     }
 
-    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        match way {
+    async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        match direction {
             BulkDirection::Get => {
                 self.end.push(self.executor());
                 Ok(())

@@ -34,16 +34,16 @@ pub fn is_inside() -> bool {
 /// # Errors
 /// Why there can be none.
 pub fn enter(arguments: &[&str]) -> Result<Command, String> {
-    let ways: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
-    let works = |way: &&[&str]| {
+    let flag_sets: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
+    let works = |flags: &&[&str]| {
         let tried = Command::new("unshare")
-            .args(*way)
+            .args(*flags)
             .arg("true")
             .stderr(Stdio::null())
             .status();
         tried.is_ok_and(|status| status.success())
     };
-    let way = ways
+    let flags = flag_sets
         .into_iter()
         .find(works)
         .ok_or("this user may not make network namespaces with `unshare`")?;
@@ -58,7 +58,7 @@ pub fn enter(arguments: &[&str]) -> Result<Command, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("unshare");
     command
-        .args(way)
+        .args(flags)
         .args(["sh", "-c", FURNISH])
         .arg(program)
         .args(arguments)

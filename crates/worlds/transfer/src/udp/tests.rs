@@ -345,10 +345,10 @@ fn loopback_carries(bytes: usize) {
 }
 
 #[test]
-fn packets_that_became_too_long_on_the_way_go_in_fragments() {
+fn packets_that_became_too_long_for_the_path_go_in_fragments() {
     crate::room::inside(
         &format!(
-            "{}::packets_that_became_too_long_on_the_way_go_in_fragments",
+            "{}::packets_that_became_too_long_for_the_path_go_in_fragments",
             module_path!()
         ),
         || {

@@ -41,7 +41,7 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
     let Some(outside) = outside(&side) else {
         return as_written(context, part, side, host);
     };
-    let own = in_the_way(context, part, outside.total_s);
+    let own = held_up_share(context, part, outside.total_s);
     let share = own * part.weight;
     // With a pace in the specification it is away by intention.
     if share < LEAST || part.paces(side) {
@@ -135,7 +135,7 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
 
 /// The share of the time that a side holds up which was away so long: a sender that is away while what it handed over still has to
 /// leave holds nothing up.
-fn in_the_way(context: &FindingContext<'_>, part: &MeasuredPart<'_>, away_s: f64) -> f64 {
+fn held_up_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>, away_s: f64) -> f64 {
     let away = (away_s / part.basis_s()).min(1.0);
     let account = context.account(part).filter(|_| !part.work.is_answered());
     account.map_or(away, |account| account.away(away))
@@ -159,7 +159,7 @@ fn as_written(
         })
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side));
-    let own = in_the_way(context, part, to_f64(units) * each);
+    let own = held_up_share(context, part, to_f64(units) * each);
     let share = own * part.weight;
     if !context.measurement.log.is_empty() || share < LEAST {
         return None;

@@ -45,9 +45,9 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .max_by_key(|part| lost_data::lost_of(part))?;
     let counted = counted(measurement);
     let counts = to_f64(counted.errors) >= STANDS_FOR * to_f64(missing);
-    let on_known_ways = measurement.network.is_some() || is_local(part);
+    let on_known_paths = measurement.network.is_some() || is_local(part);
     let sends_units = !matches!(part.work, PartWorkload::Calls | PartWorkload::Connects);
-    if !(counts || on_known_ways && sends_units) {
+    if !(counts || on_known_paths && sends_units) {
         return None;
     }
     let share = to_f64(missing) / to_f64(sent.max(1));

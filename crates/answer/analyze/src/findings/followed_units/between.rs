@@ -42,7 +42,7 @@ impl<'l> Between<'l> {
             return None;
         }
         let host = |point: u32| lifelines.points[point as usize].host.as_str();
-        let mut ways: BTreeMap<(&str, &str), Vec<(u64, u64)>> = BTreeMap::new();
+        let mut by_hosts: BTreeMap<(&str, &str), Vec<(u64, u64)>> = BTreeMap::new();
         for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
             let passages = lifelines.passages_of(line);
             let Some(ends) = passages.last().map(|last| host(last.point)) else {
@@ -55,14 +55,15 @@ impl<'l> Between<'l> {
                     && to != ends
                     && pair.iter().all(|passage| known[passage.point as usize])
                 {
-                    ways.entry((from, to))
+                    by_hosts
+                        .entry((from, to))
                         .or_default()
                         .push((pair[0].at_ns, pair[1].at_ns.max(pair[0].at_ns)));
                 }
             }
         }
         let span = session.span.length_ns();
-        let made = ways.into_iter().filter_map(|((from, to), stays)| {
+        let made = by_hosts.into_iter().filter_map(|((from, to), stays)| {
             let mut took: Vec<u64> = stays.iter().map(|(from, to)| to - from).collect();
             took.sort_unstable();
             let (fastest, median) = (*took.first()?, took[took.len() / 2]);

@@ -19,8 +19,8 @@ pub(crate) enum Left<'s> {
     Processor(&'s ProcessorSeen),
     /// The link that is used most.
     Link(&'s PortSeen),
-    /// Neither: the way there and back.
-    Ways,
+    /// Neither: the network there and back.
+    RoundTrips,
 }
 
 /// Whether something is seen to be at its limit.
@@ -54,7 +54,7 @@ impl<'s> Left<'s> {
             (None, Some(link)) => Some(Self::Link(link)),
             (None, None) => SerialTurns::of(log, session)
                 .is_none()
-                .then_some(Self::Ways),
+                .then_some(Self::RoundTrips),
         }
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
 /// Nothing works for long: what units wait for is the way.
 pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::Ways = Left::of(log, session)? else {
+    let Left::RoundTrips = Left::of(log, session)? else {
         return None;
     };
     let works = session.busiest().map_or(0.0, |one| one.busy);

@@ -181,10 +181,10 @@ impl SessionAnalysis {
             .iter()
             .filter(|line| line.flow.is_none())
             .map(|line| lifelines.passages_of(line));
-        let ways = lines
-            .filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns)))
+        let spans = lines
+            .filter_map(|passages| Some((passages.first()?.at_ns, passages.last()?.at_ns)))
             .collect();
-        to_f64(union_length_ns(ways)) / self.span.length_ns() >= ALWAYS
+        to_f64(union_length_ns(spans)) / self.span.length_ns() >= ALWAYS
     }
 
     /// The server that has units nearly all the time, the busiest of them.

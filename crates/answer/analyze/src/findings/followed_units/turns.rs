@@ -50,23 +50,23 @@ enum TurnLocation<'s> {
     Link(&'s PortSeen),
 }
 
-/// Ways of units that met no other on theirs, in the order in which they began.
+/// Paths of units that met no other on theirs, in the order in which they began.
 fn alone(lifelines: &Lifelines) -> Vec<&[LifelinePassage]> {
     let lines = lifelines
         .lines
         .iter()
         .filter(|line| line.flow.is_none())
         .map(|line| lifelines.passages_of(line));
-    let mut ways: Vec<&[LifelinePassage]> = lines.filter(|way| way.len() > 1).collect();
-    ways.sort_unstable_by_key(|way| way[0].at_ns);
+    let mut paths: Vec<&[LifelinePassage]> = lines.filter(|path| path.len() > 1).collect();
+    paths.sort_unstable_by_key(|path| path[0].at_ns);
     let (mut alone, mut until) = (Vec::new(), 0);
-    for (at, way) in ways.iter().enumerate() {
+    for (at, path) in paths.iter().enumerate() {
         let is_behind =
-            |way: &[LifelinePassage], until: u64| way[0].at_ns.saturating_add(MOMENT) >= until;
-        let is_first = is_behind(way, until);
-        until = until.max(way[way.len() - 1].at_ns);
-        if is_first && ways.get(at + 1).is_none_or(|next| is_behind(next, until)) {
-            alone.push(*way);
+            |path: &[LifelinePassage], until: u64| path[0].at_ns.saturating_add(MOMENT) >= until;
+        let is_first = is_behind(path, until);
+        until = until.max(path[path.len() - 1].at_ns);
+        if is_first && paths.get(at + 1).is_none_or(|next| is_behind(next, until)) {
+            alone.push(*path);
         }
     }
     alone
@@ -82,16 +82,16 @@ struct TimeByPlace<'s> {
 }
 
 impl<'s> TimeByPlace<'s> {
-    fn of(lifelines: &'s Lifelines, ways: &[&[LifelinePassage]]) -> Self {
+    fn of(lifelines: &'s Lifelines, paths: &[&[LifelinePassage]]) -> Self {
         let host =
             |passage: &LifelinePassage| lifelines.points[passage.point as usize].host.as_str();
         let mut times = Self {
-            asker: ways.first().map_or("", |way| host(&way[0])),
+            asker: paths.first().map_or("", |path| host(&path[0])),
             hosts: BTreeMap::new(),
             there_ns: 0,
             back_ns: 0,
         };
-        for pair in ways.iter().flat_map(|way| way.windows(2)) {
+        for pair in paths.iter().flat_map(|path| path.windows(2)) {
             let (from, to) = (host(&pair[0]), host(&pair[1]));
             let place = if from == to {
                 times.hosts.entry(from).or_default()
@@ -115,7 +115,7 @@ impl<'s> SerialTurns<'s> {
         let lifelines = log.input.lifelines;
         let alone = alone(lifelines);
         let lasted =
-            |way: &&[LifelinePassage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
+            |path: &&[LifelinePassage]| path[path.len() - 1].at_ns.saturating_sub(path[0].at_ns);
         let all_ns = alone.iter().map(lasted).fold(0, u64::saturating_add);
         let share = to_f64(all_ns) / session.span.length_ns();
         let units = alone.len() as u64;
@@ -156,7 +156,7 @@ impl<'s> SerialTurns<'s> {
 
     /// Whether something other than distance takes most of the time.
     fn waits(&self) -> Option<TurnWait> {
-        let is_most = |way: f64, other: f64| way >= LONGER * other && way >= self.each_s / 2.0;
+        let is_most = |time: f64, other: f64| time >= LONGER * other && time >= self.each_s / 2.0;
         // Bits on a link take as long as they do.
         let is_link = matches!(self.place, TurnLocation::Link(_)) && self.spent >= PART;
         match (

@@ -218,7 +218,7 @@ fn waits_for_room(
         "messages wait for reassembly buffers at {name}: it has room for {room}, and none was free in {} of its reports",
         percent(full)
     );
-    let figure = free_way(part, share);
+    let figure = describe_free_path(part, share);
     let finding = kind
         .finding(context, share, 0.7, sentence)
         .because(context.measurement.figure(figure));
@@ -233,8 +233,8 @@ fn waits_for_room(
 /// From this share of its reports on, an IMP without room holds messages up.
 const MOSTLY: f64 = 0.5;
 
-/// How much of the time the way was not full.
-fn free_way(part: &MeasuredPart<'_>, share: f64) -> String {
+/// How much of the time the path was not full.
+fn describe_free_path(part: &MeasuredPart<'_>, share: f64) -> String {
     format!(
         "sent at {}; the path is not full {} of the time",
         units::format_rate(part.rate_bit_s()),
@@ -283,7 +283,7 @@ fn waits_for_rfnms(
             "a link may have one in flight until its RFNM".to_owned()
         }
     );
-    let figure = free_way(part, share);
+    let figure = describe_free_path(part, share);
     let finding = kind
         .finding(context, share, 0.9, sentence)
         .because(context.measurement.figure(figure));

@@ -26,13 +26,13 @@ pub(crate) fn other_links(measurement: &FindingMeasurement<'_>, part: &MeasuredP
     let Some((there, back)) = &part.paths else {
         return 0.0;
     };
-    let each = |(way, side): (&PathModel, PairSide)| {
+    let each = |(path, side): (&PathModel, PairSide)| {
         let Some(port) = measurement.fullest() else {
             return 0.0;
         };
         let bytes = measurement.own_bytes(part, side, port) / part.exchanges().max(1);
-        let packet = bytes.min(way.mtu_bytes());
-        let times = way
+        let packet = bytes.min(path.mtu_bytes());
+        let times = path
             .hops
             .iter()
             .map(|hop| hop.serialisation_s(packet).unwrap_or(0.0));

@@ -256,15 +256,15 @@ fn slack_ns(measurement: &FindingMeasurement<'_>) -> u64 {
 
 /// Whether a part's data goes over a port: of calls both ways.
 fn sends_over(part: &MeasuredPart<'_>, port: &PathPort) -> bool {
-    let ways = part.paths.as_ref().map(|(there, back)| [there, back]);
+    let paths = part.paths.as_ref().map(|(there, back)| [there, back]);
     match part.work {
         PartWorkload::Bulk(_) => part
             .data_path()
-            .is_some_and(|way| path::path_contains_port(way, port)),
-        _ => ways
+            .is_some_and(|path| path::path_contains_port(path, port)),
+        _ => paths
             .into_iter()
             .flatten()
-            .any(|way| path::path_contains_port(way, port)),
+            .any(|path| path::path_contains_port(path, port)),
     }
 }
 

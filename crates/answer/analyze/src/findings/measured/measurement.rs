@@ -100,19 +100,19 @@ impl<'c> FindingMeasurement<'c> {
         let (Some(network), Some((there, back))) = (self.network, &part.paths) else {
             return;
         };
-        let ways = match part.work {
+        let paths = match part.work {
             PartWorkload::Bulk(PairSide::Initiator) => vec![(there, true), (back, false)],
             PartWorkload::Bulk(PairSide::Responder) => vec![(there, false), (back, true)],
             PartWorkload::Calls | PartWorkload::Turns | PartWorkload::Connects => {
                 vec![(there, true), (back, true)]
             }
         };
-        for (way, data) in ways {
-            for at in 0..way.hops.len() {
-                let name = path::hop_name(&way.hops[at]);
+        for (path, data) in paths {
+            for at in 0..path.hops.len() {
+                let name = path::hop_name(&path.hops[at]);
                 let known = self.ports.iter().position(|port| port.name == name);
                 let known = known.unwrap_or_else(|| {
-                    self.ports.push(PathPort::new(network, way, at, run));
+                    self.ports.push(PathPort::new(network, path, at, run));
                     self.ports.len() - 1
                 });
                 if data {
@@ -213,8 +213,8 @@ impl<'c> FindingMeasurement<'c> {
 
     /// Whether packets of a measured part go over a port, acknowledgements too. A load may have links that no measured part crosses.
     pub(crate) fn is_crossed(&self, port: &PathPort) -> bool {
-        let ways = self.parts.iter().filter_map(|part| part.paths.as_ref());
-        ways.into_iter().any(|(there, back)| {
+        let paths = self.parts.iter().filter_map(|part| part.paths.as_ref());
+        paths.into_iter().any(|(there, back)| {
             path::path_contains_port(there, port) || path::path_contains_port(back, port)
         })
     }
@@ -238,8 +238,8 @@ impl<'c> FindingMeasurement<'c> {
 
     /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
     pub(crate) fn fullness(&self, part: &MeasuredPart<'_>) -> Option<f64> {
-        let way = part.data_path()?;
-        let on = |port: &&PathPort| path::path_contains_port(way, port);
+        let path = part.data_path()?;
+        let on = |port: &&PathPort| path::path_contains_port(path, port);
         self.ports
             .iter()
             .filter(on)
@@ -252,11 +252,11 @@ impl<'c> FindingMeasurement<'c> {
         let Some((there, back)) = &part.paths else {
             return 0.0;
         };
-        let takes = |(way, side): (&PathModel, PairSide)| {
+        let takes = |(path, side): (&PathModel, PairSide)| {
             let ports = self
                 .ports
                 .iter()
-                .filter(|port| path::path_contains_port(way, port) && !port.paced);
+                .filter(|port| path::path_contains_port(path, port) && !port.paced);
             let seconds = |port: &PathPort| {
                 if self.plan.parts.len() == 1 {
                     return port.busy_s();
@@ -317,8 +317,8 @@ impl<'c> FindingMeasurement<'c> {
 
     /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
     pub(crate) fn fair_bit_s(&self, part: &MeasuredPart<'_>) -> Option<f64> {
-        let way = part.data_path()?;
-        let on = |port: &&PathPort| path::path_contains_port(way, port);
+        let path = part.data_path()?;
+        let on = |port: &&PathPort| path::path_contains_port(path, port);
         let fair = |port: &PathPort| {
             port.hop
                 .rate_bit_s

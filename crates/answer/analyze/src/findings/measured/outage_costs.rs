@@ -187,8 +187,8 @@ fn least_s(
 
 /// Whether anything of a part goes over the link, acknowledgements too.
 fn is_crossed(part: &MeasuredPart<'_>, outage: &LinkOutage) -> bool {
-    let crosses = |way: &PathModel| {
-        way.hops
+    let crosses = |path: &PathModel| {
+        path.hops
             .iter()
             .any(|hop| path::hop_name(hop) == outage.place)
     };

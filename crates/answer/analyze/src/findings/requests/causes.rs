@@ -77,23 +77,23 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
         return None;
     }
-    let share = costs.way_share();
+    let share = costs.network_share();
     let each = costs.total_ns as f64 / to_f64(costs.roots.max(1));
-    let of_way = if share >= LEAST {
+    let of_network = if share >= LEAST {
         format!(", of which {} is the network", percent(share))
     } else {
         String::new()
     };
     let looked = costs.of_cause(RequestCause::Observer) as f64 / costs.total_ns.max(1) as f64;
-    let of_way = match looked >= LEAST {
+    let of_network = match looked >= LEAST {
         true => format!(
-            "{of_way}; for {} they waited for cores that the trace itself used",
+            "{of_network}; for {} they waited for cores that the trace itself used",
             percent(looked)
         ),
-        false => of_way,
+        false => of_network,
     };
     let sentence = format!(
-        "nothing limits {}: {} each{of_way}",
+        "nothing limits {}: {} each{of_network}",
         counted(costs.roots, "request"),
         format_ns(each)
     );

@@ -100,14 +100,14 @@ impl RequestCosts {
     }
 
     /// How much of the time is distance, and what sets connections up.
-    pub(crate) fn way_share(&self) -> f64 {
-        let way = [
+    pub(crate) fn network_share(&self) -> f64 {
+        let causes = [
             RequestCause::Distance,
             RequestCause::Connect,
             RequestCause::Handshake,
             RequestCause::Lookup,
         ];
-        let ns: i64 = way.into_iter().map(|cause| self.of_cause(cause)).sum();
+        let ns: i64 = causes.into_iter().map(|cause| self.of_cause(cause)).sum();
         ns as f64 / self.total_ns.max(1) as f64
     }
 

@@ -150,19 +150,19 @@ fn status(request: &TracedRequest) -> String {
 pub(super) fn consequences(all: &[TracedRequest]) -> BTreeSet<i64> {
     let failed = || all.iter().filter(|one| one.has_no_good_answer());
     // Of several ways of having no answer one is said.
-    let way = |one: &TracedRequest| match one.unknown.as_deref() {
+    let kind = |one: &TracedRequest| match one.unknown.as_deref() {
         Some(REFUSED) => 1,
         Some(SILENT) => 2,
         _ if one.is_cut_off() => 3,
         _ => 4,
     };
     let is_said_apart = |one: &TracedRequest| one.is_ended_by_server() || one.has_failed();
-    let ways: BTreeSet<u8> = failed()
+    let kinds: BTreeSet<u8> = failed()
         .filter(|one| !is_said_apart(one))
-        .map(way)
+        .map(kind)
         .collect();
     failed()
-        .filter(|one| is_said_apart(one) || ways.len() == 1)
+        .filter(|one| is_said_apart(one) || kinds.len() == 1)
         .filter_map(|one| one.parent)
         .collect()
 }

@@ -6,7 +6,7 @@ use crate::findings::requests::attempts::Retry;
 use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::request::TracedRequest;
-use crate::findings::requests::worst::{WAY_LEAST, Worst, find_worst_place};
+use crate::findings::requests::worst::{LEAST_NETWORK_NS, Worst, find_worst_place};
 
 /// From so many requests on a habit is one.
 pub(super) const HABIT: u64 = 3;
@@ -28,7 +28,7 @@ pub(super) struct GivenUpRequests<'c> {
 
 impl<'c> GivenUpRequests<'c> {
     pub(super) fn of(log: &'c FindingEventLog<'_>) -> Option<Self> {
-        let worst = find_worst_place(log, RequestCause::GivenUp, WAY_LEAST)?;
+        let worst = find_worst_place(log, RequestCause::GivenUp, LEAST_NETWORK_NS)?;
         let requests = &worst.costs.requests;
         let of_place = |request: &&TracedRequest| {
             (request.is_call || request.is_unopened) && both_ends(request) == worst.place

@@ -1,19 +1,19 @@
 //! The least that a message takes under limits that remain when another one is taken out: distance, the first windows of its
-//! connection, and the rate of the slowest link of its way. No removal promises less.
+//! connection, and the rate of the slowest link of its path. No removal promises less.
 
 /// Bytes that a sender may have under way before anything is acknowledged: ten segments (RFC 6928).
 pub(super) const FIRST_WINDOW: i64 = 14_600;
 /// A response of at least so many bytes is limited by a rate, not by how it is made.
 pub(crate) const LARGE: i64 = 64 << 10;
 
-/// Between these rates that of a way is looked for, bit/s, by so many halvings.
+/// Between these rates that of a path is looked for, bit/s, by so many halvings.
 const SLOWEST_BIT_S: f64 = 1e3;
 const FASTEST_BIT_S: f64 = 1e12;
 const HALVINGS: u32 = 40;
 
-/// A way that nothing holds up but its distance, its rate, and how connections begin.
+/// The transfer of a message that nothing holds up but distance, rate, and how connections begin.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RemainingWay {
+pub(crate) struct RemainingTransfer {
     /// Of the message.
     pub(crate) bytes: i64,
     /// To the other end and back, ns.
@@ -30,8 +30,8 @@ struct UnhinderedTime {
     rate_ns: i64,
 }
 
-impl RemainingWay {
-    /// From the question to the last byte, ns: a round trip, one more for each window that is sent before the way is full or all is
+impl RemainingTransfer {
+    /// From the question to the last byte, ns: a round trip, one more for each window that is sent before the path is full or all is
     /// sent, and what the link takes for the rest.
     pub(crate) fn least_ns(&self) -> i64 {
         let time = self.unhindered();
@@ -44,15 +44,15 @@ impl RemainingWay {
         time.rate_ns > time.windows_ns
     }
 
-    /// What of `ns`, which it takes beside a round trip, is for windows that grow: with the rate of its way, or else with the rate that
+    /// What of `ns`, which it takes beside a round trip, is for windows that grow: with the rate of its path, or else with the rate that
     /// makes windows and the rest take as long as that. None where the windows alone would take longer: it had larger ones.
     pub(crate) fn slow_start_ns(&self, ns: i64) -> i64 {
         let at = |bit_s: f64| {
-            let way = Self {
+            let transfer = Self {
                 bit_s: Some(bit_s),
                 ..*self
             };
-            way.unhindered()
+            transfer.unhindered()
         };
         if let Some(bit_s) = self.bit_s {
             return at(bit_s).windows_ns.clamp(0, ns.max(0));
@@ -79,7 +79,7 @@ impl RemainingWay {
             rate.map_or(0, |rate| (bytes as f64 * 8e9 / rate) as i64)
         };
         let (mut rest, mut window, mut windows_ns) = (self.bytes.max(0), FIRST_WINDOW, 0);
-        // A window that the link takes longer for than a round trip fills the way.
+        // A window that the link takes longer for than a round trip fills the path.
         while self.begins_slowly && rest > window && ns_of(window) < self.trip_ns {
             rest -= window;
             windows_ns += self.trip_ns;
@@ -99,8 +99,13 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    fn way(bytes: i64, trip_ms: i64, bit_s: Option<f64>, begins_slowly: bool) -> RemainingWay {
-        RemainingWay {
+    fn transfer(
+        bytes: i64,
+        trip_ms: i64,
+        bit_s: Option<f64>,
+        begins_slowly: bool,
+    ) -> RemainingTransfer {
+        RemainingTransfer {
             bytes,
             trip_ns: trip_ms * MS,
             bit_s,
@@ -109,32 +114,35 @@ mod tests {
     }
 
     #[test]
-    fn windows_double_until_the_way_is_full() {
-        let least = |way: RemainingWay| way.least_ns() / MS;
-        assert_eq!(least(way(14_600, 40, None, true)), 40);
-        assert_eq!(least(way(30_000, 40, None, true)), 80);
-        assert_eq!(least(way(30_000, 40, None, false)), 40);
+    fn windows_double_until_the_path_is_full() {
+        let least = |transfer: RemainingTransfer| transfer.least_ns() / MS;
+        assert_eq!(least(transfer(14_600, 40, None, true)), 40);
+        assert_eq!(least(transfer(30_000, 40, None, true)), 80);
+        assert_eq!(least(transfer(30_000, 40, None, false)), 40);
         // 10, 20, 40 segments are sent in a round trip each, then 50 Mbit/s carry 250 kB in 40 ms.
         assert_eq!(
-            least(way(1_500_000, 40, Some(5e7), true)),
+            least(transfer(1_500_000, 40, Some(5e7), true)),
             40 + 5 * 40 + 167
         );
-        assert_eq!(least(way(1_500_000, 40, Some(5e7), false)), 40 + 240);
+        assert_eq!(least(transfer(1_500_000, 40, Some(5e7), false)), 40 + 240);
         // Nothing is far: the rate alone.
-        assert_eq!(least(way(1_000_000, 0, Some(8e6), true)), 1000);
+        assert_eq!(least(transfer(1_000_000, 0, Some(8e6), true)), 1000);
     }
 
     #[test]
     fn slow_start_is_what_the_rate_does_not_explain() {
         // 1 MB, 30 ms away, in 196 ms beside the round trip: five windows, then some 100 Mbit/s.
-        let unknown = way(1_000_000, 30, None, true);
+        let unknown = transfer(1_000_000, 30, None, true);
         assert_eq!(unknown.slow_start_ns(196 * MS) / MS, 150);
         // In 825 ms: 10 Mbit/s, full after two windows.
         assert_eq!(unknown.slow_start_ns(825 * MS) / MS, 60);
         // Faster than ten segments at first can be.
         assert_eq!(unknown.slow_start_ns(40 * MS), 0);
-        assert_eq!(way(1_000_000, 30, None, false).slow_start_ns(196 * MS), 0);
-        let known = way(1_000_000, 30, Some(1e7), true);
+        assert_eq!(
+            transfer(1_000_000, 30, None, false).slow_start_ns(196 * MS),
+            0
+        );
+        let known = transfer(1_000_000, 30, Some(1e7), true);
         assert_eq!(known.slow_start_ns(825 * MS) / MS, 60);
     }
 
@@ -143,19 +151,19 @@ mod tests {
         fn nothing_is_promised_below_distance_rate_and_windows(
             bytes in 0..100_000_000_i64, trip_ms in 0..500_i64, rate in prop::option::of(1e5..1e10_f64), begins_slowly: bool
         ) {
-            let way = way(bytes, trip_ms, rate, begins_slowly);
-            let least = way.least_ns();
-            prop_assert!(least >= way.trip_ns);
+            let transfer = transfer(bytes, trip_ms, rate, begins_slowly);
+            let least = transfer.least_ns();
+            prop_assert!(least >= transfer.trip_ns);
             if let Some(rate) = rate {
-                prop_assert!(least as f64 >= way.trip_ns as f64 + bytes as f64 * 8e9 / rate - bytes as f64 * 1e-3 - 32.0);
+                prop_assert!(least as f64 >= transfer.trip_ns as f64 + bytes as f64 * 8e9 / rate - bytes as f64 * 1e-3 - 32.0);
             }
             if begins_slowly && rate.is_none() && trip_ms > 0 {
                 // So many windows hold less than all of it.
-                let windows = (least - way.trip_ns) / way.trip_ns;
+                let windows = (least - transfer.trip_ns) / transfer.trip_ns;
                 prop_assert!(FIRST_WINDOW * ((1 << windows) - 1) < bytes.max(1));
                 prop_assert!(FIRST_WINDOW * ((2 << windows) - 1) >= bytes);
             }
-            let other = RemainingWay { begins_slowly: false, ..way };
+            let other = RemainingTransfer { begins_slowly: false, ..transfer };
             prop_assert!(other.least_ns() <= least + 32);
         }
     }

@@ -172,7 +172,7 @@ mod tests {
                 total: work + 10,
                 there: 10,
                 work,
-                is_way_known: true,
+                is_transit_known: true,
                 ..RequestTimes::default()
             }),
             ..TracedRequest::default()

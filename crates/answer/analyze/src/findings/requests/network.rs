@@ -5,8 +5,8 @@ use crate::findings::event_log::{FindingEventLog, FlowByteRange};
 use crate::findings::finding::{Evidence, counted, percent};
 use crate::findings::measured::path::on_the_link;
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
+use crate::findings::requests::path_rates::FULL;
 use crate::findings::requests::request::{TracedRequest, client_name, server_name};
-use crate::findings::requests::way_rates::FULL;
 use crate::statistics::to_f64;
 use stackline_core::trace_index::RunFlow;
 use stackline_core::units;
@@ -456,14 +456,14 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 /// Who sends on a stream to whom: programs, as far as requests on it show them, and addresses, as the network knows them.
 fn name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
-    let (flow, way) = stream_parts(of);
+    let (flow, direction) = stream_parts(of);
     let there = stream(flow, EventStreamDirection::There);
     let row = *log
         .rows("NET_FLOW")
         .iter()
         .find(|row| log.number(**row, "stream") == Some(there))?;
     let (initiator, responder) = (log.text(row, "initiator")?, log.text(row, "responder")?);
-    let in_order = |initiator: &str, responder: &str| match way {
+    let in_order = |initiator: &str, responder: &str| match direction {
         EventStreamDirection::There => format!("{initiator} > {responder}"),
         EventStreamDirection::Back => format!("{responder} > {initiator}"),
     };

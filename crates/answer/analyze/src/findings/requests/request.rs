@@ -91,7 +91,7 @@ pub(crate) struct RequestTimes {
     pub(crate) back: i64,
     pub(crate) client_unread: i64,
     /// Whether it is known when both messages were at both hosts.
-    pub(crate) is_way_known: bool,
+    pub(crate) is_transit_known: bool,
     /// It was seen at the client, or on the way, and not at the server: the server's time has the way to it and back in it.
     pub(crate) is_of_client: bool,
     /// It was seen at the server, and not at the client.
@@ -104,15 +104,15 @@ pub(crate) struct RequestTimes {
 }
 
 impl RequestTimes {
-    /// How long it is on its way where only its server is seen: a round trip of its connection.
-    pub(crate) fn way_to_server(&self) -> i64 {
+    /// How long it is on the network where only its server is seen: a round trip of its connection.
+    pub(crate) fn trip_to_server(&self) -> i64 {
         let trip = self.round_trip.filter(|_| self.is_of_server);
         trip.unwrap_or(0).max(0).saturating_mul(self.trips())
     }
 
     /// All of it, as its client has it.
     pub(crate) fn whole(&self) -> i64 {
-        self.total.max(0).saturating_add(self.way_to_server())
+        self.total.max(0).saturating_add(self.trip_to_server())
     }
 }
 
@@ -447,7 +447,7 @@ fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {
         sending: time("sending_ns"),
         back: time("back_ns"),
         client_unread: time("client_unread_ns"),
-        is_way_known: known("there_ns").is_some() && known("back_ns").is_some(),
+        is_transit_known: known("there_ns").is_some() && known("back_ns").is_some(),
         is_of_server: known("there_ns").is_some() && known("back_ns").is_none(),
         is_of_client: known("there_ns").is_none() && known("back_ns").is_some(),
         round_trip: known("round_trip_ns"),

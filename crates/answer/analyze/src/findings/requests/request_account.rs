@@ -5,15 +5,15 @@ use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
 use crate::findings::requests::ends_in_words::both_ends;
-use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE, RemainingWay};
+use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE, RemainingTransfer};
 use crate::findings::requests::message_delays::{
     MessageDelays, RequestMessageNetwork, answer_delays,
 };
+use crate::findings::requests::path_rates::{PathRate, measure_path_rates};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
 use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use crate::findings::requests::server_time::{AwaitedRequest, ServerTime};
-use crate::findings::requests::way_rates::{WayRate, measure_way_rates};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,8 +29,8 @@ const DEEPEST: u32 = 32;
 /// So many bytes are sent at once even behind a loss.
 const FEW_SEGMENTS: i64 = FIRST_WINDOW / 5;
 
-/// What is on the way of messages: without one of these the others take as long as they must.
-const OF_THE_WAY: [RequestCause; 8] = [
+/// What messages meet on the network: without one of these the others take as long as they must.
+const NETWORK_CAUSES: [RequestCause; 8] = [
     RequestCause::Held,
     RequestCause::Loss,
     RequestCause::Window,
@@ -53,8 +53,8 @@ pub(crate) struct RequestAccounts<'r> {
     all: &'r [TracedRequest],
     /// How long messages waited in queues, where those were recorded.
     waits: Option<HashMap<RequestMessageKey, i64>>,
-    /// Which rate their way has, where links were recorded.
-    rates: HashMap<RequestMessageKey, WayRate>,
+    /// Which rate their path has, where links were recorded.
+    rates: HashMap<RequestMessageKey, PathRate>,
     children: BTreeMap<i64, Vec<usize>>,
     usual: BTreeMap<(&'r str, &'r str), Usual>,
     /// The quickest round trip between a client and a server, where only the client's side was seen.
@@ -126,14 +126,14 @@ fn waited(
 impl<'r> RequestAccounts<'r> {
     /// Of all requests of a log.
     pub(crate) fn of(all: &'r [TracedRequest], log: &EventRows<'_>) -> Self {
-        Self::on_network(all, measure_queue_waits(log), measure_way_rates(log))
+        Self::on_network(all, measure_queue_waits(log), measure_path_rates(log))
     }
 
     /// Of requests, with what a network recorded of their messages.
     pub(super) fn on_network(
         all: &'r [TracedRequest],
         waits: Option<HashMap<RequestMessageKey, i64>>,
-        rates: HashMap<RequestMessageKey, WayRate>,
+        rates: HashMap<RequestMessageKey, PathRate>,
     ) -> Self {
         let waited = |request: &TracedRequest, is_answer| {
             waited(waits.as_ref(), request, is_answer).unwrap_or(0)
@@ -146,7 +146,7 @@ impl<'r> RequestAccounts<'r> {
             if let Some(parent) = request.parent {
                 children.entry(parent).or_default().push(at);
             }
-            if let Some(times) = request.times.filter(|times| times.is_way_known) {
+            if let Some(times) = request.times.filter(|times| times.is_transit_known) {
                 let known = usual
                     .entry((&request.client, &request.server))
                     .or_insert(Usual {
@@ -218,14 +218,14 @@ impl<'r> RequestAccounts<'r> {
                 *part = (i128::from(*part) * i128::from(ns) / i128::from(all.max(1))) as i64;
             }
         }
-        let is_of_way = |cause: &RequestCause| OF_THE_WAY.contains(cause);
-        let of_way = shares.iter().filter(|((cause, _), _)| is_of_way(cause));
-        let way_ns: i64 = of_way.map(|(_, part)| *part).sum();
+        let is_of_network = |cause: &RequestCause| NETWORK_CAUSES.contains(cause);
+        let of_network = shares.iter().filter(|((cause, _), _)| is_of_network(cause));
+        let network_ns: i64 = of_network.map(|(_, part)| *part).sum();
         for ((cause, place), part) in shares {
             let (mut removable_ns, mut limit) = (part, None);
-            if is_of_way(&cause) && cause != RequestCause::Distance {
-                let (least_ns, limits) = self.least_of_way(request, times, cause);
-                removable_ns = (way_ns - least_ns).clamp(0, part);
+            if is_of_network(&cause) && cause != RequestCause::Distance {
+                let (least_ns, limits) = self.least_on_network(request, times, cause);
+                removable_ns = (network_ns - least_ns).clamp(0, part);
                 limit =
                     limits.filter(|limit| removable_ns < part || *limit == RemainingLimit::Unknown);
             }
@@ -241,8 +241,8 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// The least that both messages' way takes without a cause, and what limits it then.
-    fn least_of_way(
+    /// The least that both messages take on the network without a cause, and what limits it then.
+    fn least_on_network(
         &self,
         request: &TracedRequest,
         times: RequestTimes,
@@ -257,20 +257,20 @@ impl<'r> RequestAccounts<'r> {
             let rate = self.rates.get(&(request.unit, is_answer));
             let (is_rate, is_full) = (
                 cause == RequestCause::Rate,
-                rate.is_none_or(WayRate::is_full),
+                rate.is_none_or(PathRate::is_full),
             );
             let known = rate.filter(|_| !(is_rate && is_full));
             // A connection that is kept open need not begin slowly.
             let is_kept = cause == RequestCause::SlowStart || (is_rate && !is_full);
-            let usual = self.unhindered_way(request, times, is_answer);
-            let way = RemainingWay {
+            let usual = self.unhindered_transfer(request, times, is_answer);
+            let transfer = RemainingTransfer {
                 bit_s: known.map(|rate| rate.bit_s),
                 begins_slowly: !is_kept && usual.begins_slowly,
                 ..usual
             };
-            least_ns += way.least_ns() - trip_ns;
+            least_ns += transfer.least_ns() - trip_ns;
             limit = match known {
-                Some(rate) if way.is_of_rate() => Some(RemainingLimit::Link(rate.to_string())),
+                Some(rate) if transfer.is_of_rate() => Some(RemainingLimit::Link(rate.to_string())),
                 None if rate.is_none() && !is_rate => Some(RemainingLimit::Unknown),
                 _ => Some(RemainingLimit::Windows),
             };
@@ -313,19 +313,19 @@ impl<'r> RequestAccounts<'r> {
         for (cause, ns) in self.unread(request, times) {
             shares.of_server(cause, ns);
         }
-        // Seen from the client alone, a round trip of the server's time is the way.
-        let way = self.unseen_way(request, times);
+        // Seen from the client alone, a round trip of the server's time is the network.
+        let unseen_ns = self.unseen_network_ns(request, times);
         let paused = answer_delays(request, times).paused - paused_by_reader(request, times);
         let children = match depth < DEEPEST {
             true => self.waited_for(request),
             false => Vec::new(),
         };
         let work = ServerTime {
-            ns: times.work - way + paused + awaited,
+            ns: times.work - unseen_ns + paused + awaited,
             waited: children.iter().map(|child| child.ns).sum(),
         };
         let within = self.back(&mut shares, times, work.waits_in_answer(request));
-        shares.of_pair(RequestCause::Distance, way + times.way_to_server());
+        shares.of_pair(RequestCause::Distance, unseen_ns + times.trip_to_server());
         let mut shares = shares.shares;
         let work = ServerTime {
             ns: work.ns + within,
@@ -337,9 +337,9 @@ impl<'r> RequestAccounts<'r> {
         shares
     }
 
-    /// What of a server's time is the way to it and back, as it is seen from the client alone: a round trip of the connection's
+    /// What of a server's time is the network to it and back, as it is seen from the client alone: a round trip of the connection's
     /// set-up, or what the quickest answer took, if that is less.
-    fn unseen_way(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
+    fn unseen_network_ns(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let ends = (request.client.as_str(), request.server.as_str());
         match self.trips.get(&ends) {
             Some(trip) if times.is_of_client => (*trip)
@@ -370,24 +370,24 @@ impl<'r> RequestAccounts<'r> {
         shares.of_server(RequestCause::Window, delays.window);
         shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.0 >= LARGE;
-        let way = self.way(request, false, is_large, delays.rest);
+        let transit = self.message_transit(request, false, is_large, delays.rest);
         let usual = self.usual(request);
         // Of a long request that is seen at one end alone, not more than half a round trip is distance.
         let far = match is_large {
             true => times.round_trip.unwrap_or(0) / 2,
-            false => way.rest,
+            false => transit.rest,
         };
-        let base = usual.map_or(far, |usual| usual.there).min(way.rest);
-        shares.of_pair(RequestCause::Queue, way.queued);
+        let base = usual.map_or(far, |usual| usual.there).min(transit.rest);
+        shares.of_pair(RequestCause::Queue, transit.queued);
         shares.of_pair(RequestCause::Distance, base);
-        let over = way.rest - base;
-        let limited = match way.over {
+        let over = transit.rest - base;
+        let limited = match transit.over {
             RequestCause::Rate => self.limited_by_windows(request, times, false, over),
             _ => LimitedByWindows::default(),
         };
         shares.of_pair(RequestCause::Loss, limited.by_losses);
         shares.of_pair(RequestCause::SlowStart, limited.at_first);
-        shares.of_pair(way.over, over - limited.ns());
+        shares.of_pair(transit.over, over - limited.ns());
         delays.awaited
     }
 
@@ -409,7 +409,7 @@ impl<'r> RequestAccounts<'r> {
         shares.of_client(RequestCause::SlowReader, for_reader);
         shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.1 >= LARGE;
-        let way = self.way(request, true, is_large, delays.rest);
+        let transit = self.message_transit(request, true, is_large, delays.rest);
         // Of a long answer that is seen at one end alone, not more than half a round trip is distance.
         let far = match is_large {
             true => times.round_trip.unwrap_or(0) / 2,
@@ -418,10 +418,10 @@ impl<'r> RequestAccounts<'r> {
         let base = self
             .usual(request)
             .map_or(far, |usual| usual.back)
-            .clamp(0, way.rest.max(0));
-        shares.of_pair(RequestCause::Queue, way.queued);
+            .clamp(0, transit.rest.max(0));
+        shares.of_pair(RequestCause::Queue, transit.queued);
         shares.of_pair(RequestCause::Distance, base);
-        let sending = (way.rest - base)
+        let sending = (transit.rest - base)
             .min(times.sending - delays.held - delays.paused - window)
             .max(0);
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
@@ -443,7 +443,7 @@ impl<'r> RequestAccounts<'r> {
             (false, true) => RequestCause::Rate,
             (false, false) => RequestCause::Distance,
         };
-        let over = way.rest - base - within - sending;
+        let over = transit.rest - base - within - sending;
         let limited = match rest {
             RequestCause::Rate => {
                 self.limited_by_windows(request, times, true, sending - late + over)
@@ -458,7 +458,7 @@ impl<'r> RequestAccounts<'r> {
             RequestCause::GivenUp => shares.of_programs(rest, rest_ns),
             _ => shares.of_pair(rest, rest_ns),
         }
-        shares.of_pair(way.over, over - (limited.ns() - in_sending));
+        shares.of_pair(transit.over, over - (limited.ns() - in_sending));
         within
     }
 
@@ -492,8 +492,8 @@ impl<'r> RequestAccounts<'r> {
         })
     }
 
-    /// What of a message's time on its way was spent in queues behind others, and what the rest beyond the quickest is for.
-    fn way(
+    /// What of a message's time on the network was spent in queues behind others, and what the rest beyond the quickest is for.
+    fn message_transit(
         &self,
         request: &TracedRequest,
         is_answer: bool,

@@ -14,11 +14,11 @@ use crate::findings::requests::request_part::RemainingLimit;
 use crate::statistics::to_f64;
 
 /// A server's time below this, a request, is not worth a finding, ns.
-pub(crate) const SERVER_LEAST: f64 = 1e6;
+pub(crate) const LEAST_SERVER_NS: f64 = 1e6;
 /// The same of waits that are seen: of a disk, a lock, a timer.
-pub(crate) const WAIT_LEAST: f64 = 1e5;
-/// The same of the way.
-pub(crate) const WAY_LEAST: f64 = 5e5;
+pub(crate) const LEAST_WAIT_NS: f64 = 1e5;
+/// The same of the network.
+pub(crate) const LEAST_NETWORK_NS: f64 = 5e5;
 
 /// Fewer requests than these, and a smaller part of all, are no habit of a program.
 const FEW: u64 = 3;
@@ -203,7 +203,13 @@ pub(crate) fn find_worst_place<'c>(
 pub(crate) fn find_worst_further_trips<'c>(log: &'c FindingEventLog<'_>) -> Option<Worst<'c>> {
     let costs = log.costs()?;
     let (place, cost) = costs.further_trips.iter().max_by_key(|(_, cost)| cost.ns)?;
-    worst_of(costs, RequestCause::FurtherTrips, place, cost, WAY_LEAST)
+    worst_of(
+        costs,
+        RequestCause::FurtherTrips,
+        place,
+        cost,
+        LEAST_NETWORK_NS,
+    )
 }
 
 fn worst_of<'c>(

@@ -210,7 +210,7 @@ fn a_reader_that_requests_later_is_not_receiver_limited() {
 }
 
 #[test]
-fn bytes_on_their_way_are_no_backlog() {
+fn bytes_in_flight_are_no_backlog() {
     // Taken 1 ms after it came, however long the application had been elsewhere before.
     assert_eq!(asker(60, 1).kinds(), NOTHING);
 }

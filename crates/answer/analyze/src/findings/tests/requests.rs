@@ -177,8 +177,8 @@ pub(super) fn ten(one: &Planted) -> Vec<Planted> {
 
 /// Causes, each planted alone, and the kind of finding that names it.
 pub(super) fn planted_causes() -> Vec<(Planted, &'static str)> {
-    let way = [("there", 1), ("back", 1)];
-    let with = |more: &[(&'static str, i64)]| Planted::of(0, &[&way[..], more].concat());
+    let network = [("there", 1), ("back", 1)];
+    let with = |more: &[(&'static str, i64)]| Planted::of(0, &[&network[..], more].concat());
     let work = |field: usize| Planted {
         work: vec![(field, 20 * MS as i64)],
         ..with(&[("work", 20)])

@@ -174,13 +174,14 @@ fn drawn(every: Option<u64>, back: u64) -> EventTable {
         let begins = free.max(called + 1);
         free = begins + 2;
         done = free + back;
-        let way = [
+        let path = [
             ("CALL", "me", called),
             ("PARSE", "host", begins),
             ("STORE", "host", begins),
             ("RENDER", "host", free),
         ];
-        for (order, (name, host, ms)) in way.into_iter().chain([("DONE", "me", done)]).enumerate() {
+        for (order, (name, host, ms)) in path.into_iter().chain([("DONE", "me", done)]).enumerate()
+        {
             let keyword = format!("DISPLAY_{name}");
             table.push(
                 &keyword,
@@ -242,7 +243,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
 fn together(across: u64) -> EventTable {
     let mut table = EventTable::default();
     let mut line = 0;
-    let ways: Vec<[u64; 3]> = (0..200)
+    let times: Vec<[u64; 3]> = (0..200)
         .map(|unit| {
             let sent = 5 * unit + 1;
             line = sent.max(line) + across;
@@ -250,19 +251,19 @@ fn together(across: u64) -> EventTable {
         })
         .collect();
     let end = line + 1;
-    for (unit, [called, sent, came]) in ways.into_iter().enumerate() {
-        let way = [
+    for (unit, [called, sent, came]) in times.into_iter().enumerate() {
+        let path = [
             ("CALL", "me", called),
             ("SEND", "me", sent),
             ("ARRIVE", "host", came),
             ("PARSE", "host", came),
         ];
-        let way = way.into_iter().chain([
+        let path = path.into_iter().chain([
             ("STORE", "host", came),
             ("RENDER", "host", end),
             ("DONE", "me", end + 1),
         ]);
-        for (order, (name, host, ms)) in way.enumerate() {
+        for (order, (name, host, ms)) in path.enumerate() {
             let keyword = format!("DISPLAY_{name}");
             table.push(
                 &keyword,
@@ -315,13 +316,13 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
     let mut waits = EventTable::default();
     for unit in 0..200_u64 {
         let sent = unit / 20 * 100;
-        let way = [
+        let path = [
             ("CALL", "me", sent),
             ("SEND", "me", sent),
             ("ARRIVE", "host", sent + 50),
             ("PARSE", "host", sent + 50),
         ];
-        for (order, (name, host, ms)) in way
+        for (order, (name, host, ms)) in path
             .into_iter()
             .chain([
                 ("STORE", "host", sent + 50),

@@ -76,20 +76,22 @@ const FLAGS: &[(&str, &[BlocksReplayMode])] = &[
 ];
 
 /// Whether every flag that was given says something.
-pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
-    for (field, ways) in FLAGS {
-        if !ways.contains(&way) && flags.given.has(field) {
+pub(super) fn check(flags: &Replay, mode: BlocksReplayMode) -> Result<()> {
+    for (field, modes) in FLAGS {
+        if !modes.contains(&mode) && flags.given.has(field) {
             let flag = match *field {
                 "world" => "in".to_owned(),
                 field => field.replace('_', "-"),
             };
-            let others: Vec<&str> = ways.iter().map(|way| way.words()).collect();
-            let hint = match way {
+            let others: Vec<&str> = modes.iter().map(|mode| mode.words()).collect();
+            let hint = match mode {
                 Live => "use it with --across SPEC, which starts a master and servers of its own"
                     .to_owned(),
                 _ => format!("use it {}", others.join(" or ")),
             };
-            return Err(Error::input(format!("--{flag} has no effect {}", way.words())).hint(hint));
+            return Err(
+                Error::input(format!("--{flag} has no effect {}", mode.words())).hint(hint),
+            );
         }
     }
     if flags.pace.is_some()
@@ -101,7 +103,7 @@ pub(super) fn check(flags: &Replay, way: BlocksReplayMode) -> Result<()> {
         return Err(Error::input("--pace only applies to datagrams")
             .hint("use --transport udp or --transport rtp"));
     }
-    if way == Simulated && flags.transport != BlockDataTransport::Tcp {
+    if mode == Simulated && flags.transport != BlockDataTransport::Tcp {
         return Err(
             Error::input("in the simulated world, blocks can only be sent over tcp")
                 .hint("send datagrams and blasts live or with --in emulated"),

@@ -1,7 +1,7 @@
 //! What of turns no form covers: pairs that meet, losses, pauses, connections, means of few draws.
 
 use super::shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, SELDOM, busy, name};
-use super::{stacks, ways};
+use super::{paths, stacks};
 use crate::path::PathModel;
 use crate::pipe;
 use crate::predict::situation::Situation;
@@ -48,10 +48,14 @@ pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), Stri
 }
 
 /// Calls over datagrams that are answered later than their caller waits: they count as lost.
-pub(crate) fn lost_by_time(s: &Situation<'_>, way_s: f64, longest_s: f64) -> Result<(), String> {
+pub(crate) fn lost_by_time(
+    s: &Situation<'_>,
+    network_s: f64,
+    longest_s: f64,
+) -> Result<(), String> {
     const WAITS_S: f64 = 1.0;
     let waits_s = s.part.stack.seconds("timeout").unwrap_or(WAITS_S);
-    if s.transport.stream || way_s + longest_s < waits_s {
+    if s.transport.stream || network_s + longest_s < waits_s {
         return Ok(());
     }
     Err("answers to datagrams may arrive after their callers stop waiting, and such calls count as lost".into())
@@ -227,8 +231,8 @@ pub(crate) fn turns(
     opens: bool,
     made: f64,
 ) -> Result<(), String> {
-    ways::unsteady(s)?;
-    ways::beside_turns(s)?;
+    paths::unsteady(s)?;
+    paths::beside_turns(s)?;
     stacks::options(s)?;
     if let Some(host) = s.busy_with_others() {
         return Err(busy(host));

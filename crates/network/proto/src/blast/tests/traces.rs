@@ -320,7 +320,7 @@ fn selective_retransmission_repeats_packets_lost_again() {
 }
 
 #[test]
-fn several_blasts_on_their_way_do_not_wait_for_each_other() {
+fn several_blasts_in_flight_do_not_wait_for_each_other() {
     let options = BlastOptions {
         flight: 3,
         ..fixed(BlastStrategy::Selective, 2)

@@ -82,7 +82,7 @@ fn a_lost_limit_is_probed() {
 }
 
 #[test]
-fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
+fn a_blast_that_fits_partly_waits_for_room_while_others_are_in_flight() {
     let mut script = untaken(BlastOptions {
         buffer: 5000,
         flight: 4,
@@ -158,7 +158,7 @@ fn an_interval_shorter_than_the_round_trip_ends_too() {
 }
 
 #[test]
-fn a_repetition_that_the_pace_holds_back_gives_way_to_a_refusal() {
+fn a_repetition_that_the_pace_holds_back_is_dropped_for_a_refusal() {
     // A packet of 1000 bytes every 80 ms; the round trip of 2 ms is longer than the interval.
     let interval = BlastTimeout::Fixed(Duration(MS));
     let options = BlastOptions {

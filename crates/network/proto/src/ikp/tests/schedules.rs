@@ -173,7 +173,7 @@ fn every_strategy_moves_everything() {
 }
 
 #[test]
-fn several_blasts_of_a_move_are_on_their_way() {
+fn several_blasts_of_a_move_are_in_flight() {
     all(
         "flight",
         IkpOptions {

@@ -21,7 +21,7 @@ pub struct Vector {
     pub entries: Vec<(u16, u16)>,
 }
 
-/// The way to another IMP.
+/// The route to another IMP.
 #[derive(Clone, Copy, Debug)]
 struct ImpRoute {
     line: Option<u16>,
@@ -32,7 +32,7 @@ struct ImpRoute {
     held: u8,
 }
 
-const NO_WAY: ImpRoute = ImpRoute {
+const NO_ROUTE: ImpRoute = ImpRoute {
     line: None,
     hops: u16::MAX,
     delay: FAR,
@@ -40,25 +40,25 @@ const NO_WAY: ImpRoute = ImpRoute {
     held: 0,
 };
 
-/// The ways to all IMPs.
+/// The routes to all IMPs.
 #[derive(Debug)]
 pub struct Routing {
     rule: Rule,
     own: u16,
     most_hops: u16,
-    ways: Vec<ImpRoute>,
+    routes: Vec<ImpRoute>,
     /// What each neighbour said last.
     last_vectors: Vec<Option<Rc<Vector>>>,
 }
 
 impl Routing {
     pub(super) fn new(options: &ImpOptions, own: u16, imps: usize, lines: usize) -> Self {
-        let mut ways = alloc::vec![NO_WAY; imps];
-        if let Some(way) = ways.get_mut(usize::from(own)) {
-            *way = ImpRoute {
+        let mut routes = alloc::vec![NO_ROUTE; imps];
+        if let Some(route) = routes.get_mut(usize::from(own)) {
+            *route = ImpRoute {
                 hops: 0,
                 delay: 0,
-                ..NO_WAY
+                ..NO_ROUTE
             };
         }
         let last_vectors = alloc::vec![None; lines];
@@ -66,7 +66,7 @@ impl Routing {
             rule: options.rule,
             own,
             most_hops: options.most_hops,
-            ways,
+            routes,
             last_vectors,
         }
     }
@@ -74,19 +74,19 @@ impl Routing {
     /// The line towards an IMP.
     #[must_use]
     pub fn line(&self, to: u16) -> Option<usize> {
-        let way = self
-            .ways
+        let route = self
+            .routes
             .get(usize::from(to))
-            .filter(|way| way.hops < self.most_hops)?;
-        way.line.map(usize::from)
+            .filter(|route| route.hops < self.most_hops)?;
+        route.line.map(usize::from)
     }
 
     /// How many hops away an IMP is; none where it cannot be reached.
     #[must_use]
     pub fn hops(&self, to: u16) -> Option<u16> {
-        self.ways
+        self.routes
             .get(usize::from(to))
-            .map(|way| way.hops)
+            .map(|route| route.hops)
             .filter(|hops| *hops < self.most_hops)
     }
 
@@ -117,23 +117,23 @@ impl Routing {
     fn note_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
         let (own, local) = (usize::from(self.own), LINE + queue as u16);
         let line = line as u16;
-        let all = self.ways.iter_mut().zip(&vector.entries).enumerate();
-        for (_, (way, (hops, delay))) in all.filter(|(at, _)| *at != own) {
+        let all = self.routes.iter_mut().zip(&vector.entries).enumerate();
+        for (_, (route, (hops, delay))) in all.filter(|(at, _)| *at != own) {
             let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
-            let is_worse = (way.hop_line == Some(line) && hops > way.hops)
-                || (way.line == Some(line) && delay > way.delay.saturating_add(WORSE));
-            if is_worse && way.held == 0 {
-                way.held = HELD;
+            let is_worse = (route.hop_line == Some(line) && hops > route.hops)
+                || (route.line == Some(line) && delay > route.delay.saturating_add(WORSE));
+            if is_worse && route.held == 0 {
+                route.held = HELD;
             }
-            if way.hop_line == Some(line) {
-                way.hops = hops;
-            } else if way.held == 0 && hops < way.hops {
-                (way.hop_line, way.hops) = (Some(line), hops);
+            if route.hop_line == Some(line) {
+                route.hops = hops;
+            } else if route.held == 0 && hops < route.hops {
+                (route.hop_line, route.hops) = (Some(line), hops);
             }
-            if way.line == Some(line) {
-                way.delay = delay;
-            } else if way.held == 0 && delay < way.delay {
-                (way.line, way.delay) = (Some(line), delay);
+            if route.line == Some(line) {
+                route.delay = delay;
+            } else if route.held == 0 && delay < route.delay {
+                (route.line, route.delay) = (Some(line), delay);
             }
         }
     }
@@ -143,45 +143,49 @@ impl Routing {
         match self.rule {
             Rule::January => self.choose(queues),
             Rule::September => self
-                .ways
+                .routes
                 .iter_mut()
-                .for_each(|way| way.held = way.held.saturating_sub(1)),
+                .for_each(|route| route.held = route.held.saturating_sub(1)),
         }
         Rc::new(Vector {
-            entries: self.ways.iter().map(|way| (way.hops, way.delay)).collect(),
+            entries: self
+                .routes
+                .iter()
+                .map(|route| (route.hops, route.delay))
+                .collect(),
         })
     }
 
     /// The least of what neighbours said last.
     fn choose(&mut self, queues: &[Option<usize>]) {
         let own = usize::from(self.own);
-        let mut ways = alloc::vec![NO_WAY; self.ways.len()];
+        let mut routes = alloc::vec![NO_ROUTE; self.routes.len()];
         for (line, (last, queue)) in self.last_vectors.iter().zip(queues).enumerate() {
             let (Some(vector), Some(queue)) = (last, queue) else {
                 continue;
             };
             let (line, local) = (line as u16, LINE + *queue as u16);
-            for (way, (hops, delay)) in ways.iter_mut().zip(&vector.entries) {
+            for (route, (hops, delay)) in routes.iter_mut().zip(&vector.entries) {
                 let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
-                if delay < way.delay {
-                    (way.line, way.delay) = (Some(line), delay);
+                if delay < route.delay {
+                    (route.line, route.delay) = (Some(line), delay);
                 }
-                way.hops = way.hops.min(hops);
+                route.hops = route.hops.min(hops);
             }
         }
-        ways[own] = ImpRoute {
+        routes[own] = ImpRoute {
             hops: 0,
             delay: 0,
-            ..NO_WAY
+            ..NO_ROUTE
         };
-        self.ways = ways;
+        self.routes = routes;
     }
 
     /// Another line of January's rule that leads as near, for packets that could take either: the explicit choice among several that
     /// BBN 2499 announces (2.2.1.5).
     #[must_use]
     pub fn other_line(&self, to: u16, queues: impl Fn(usize) -> Option<usize>) -> Option<usize> {
-        let way = self.ways.get(usize::from(to))?;
+        let route = self.routes.get(usize::from(to))?;
         let mut best = None::<(usize, usize)>;
         for (line, last) in self.last_vectors.iter().enumerate() {
             let (Some(vector), Some(queue)) = (last, queues(line)) else {
@@ -191,7 +195,7 @@ impl Routing {
                 .entries
                 .get(usize::from(to))
                 .map_or(u16::MAX, |(hops, _)| hops.saturating_add(1));
-            if hops == way.hops && best.is_none_or(|(_, least)| queue < least) {
+            if hops == route.hops && best.is_none_or(|(_, least)| queue < least) {
                 best = Some((line, queue));
             }
         }
@@ -203,12 +207,12 @@ impl Routing {
         if let Some(last) = self.last_vectors.get_mut(line) {
             *last = None;
         }
-        for way in &mut self.ways {
-            if way.line == Some(line as u16) {
-                (way.line, way.delay) = (None, FAR);
+        for route in &mut self.routes {
+            if route.line == Some(line as u16) {
+                (route.line, route.delay) = (None, FAR);
             }
-            if way.hop_line == Some(line as u16) {
-                (way.hop_line, way.hops) = (None, u16::MAX);
+            if route.hop_line == Some(line as u16) {
+                (route.hop_line, route.hops) = (None, u16::MAX);
             }
         }
     }

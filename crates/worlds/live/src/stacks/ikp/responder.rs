@@ -280,7 +280,7 @@ impl LiveConnection for Responder {
 
     fn await_start_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         if self.ended() {
@@ -288,7 +288,7 @@ impl LiveConnection for Responder {
         }
         let message = self.next(buffers)?;
         let begins = message.verb
-            == if way == BulkDirection::Get {
+            == if direction == BulkDirection::Get {
                 Verb::Get
             } else {
                 Verb::Put

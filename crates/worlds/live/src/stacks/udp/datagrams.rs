@@ -566,8 +566,12 @@ impl LiveConnection for LiveUdpConversation {
         Ok(self.conversation.take_started())
     }
 
-    fn stop_bulk(&mut self, way: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        match way {
+    fn stop_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        match direction {
             BulkDirection::Get => self.await_end(buffers),
             BulkDirection::Put => self.end_stream(buffers),
         }
@@ -575,10 +579,10 @@ impl LiveConnection for LiveUdpConversation {
 
     fn await_stop_bulk(
         &mut self,
-        way: BulkDirection,
+        direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<()> {
-        match way {
+        match direction {
             BulkDirection::Get => self.end_stream(buffers),
             BulkDirection::Put => self.await_end(buffers),
         }

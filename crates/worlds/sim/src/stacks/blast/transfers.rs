@@ -195,16 +195,16 @@ impl EndpointService for Transfers {
         Ok(())
     }
 
-    async fn start_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        if way == BulkDirection::Get {
+    async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        if direction == BulkDirection::Get {
             self.hand_over(1);
         }
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
+    async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool> {
         let what = "a bulk transfer to start";
-        match way {
+        match direction {
             BulkDirection::Get => {
                 let got = self.take(1, what).await?;
                 self.context.trace(|line, _| line.moved(0, got));
@@ -215,11 +215,11 @@ impl EndpointService for Transfers {
     }
 
     /// What was sent is acknowledged.
-    async fn stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
 
-    async fn await_stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn await_stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
 

@@ -337,13 +337,13 @@ impl EndpointService for SimIkpConnection {
         Ok(())
     }
 
-    async fn await_start_bulk(&mut self, way: BulkDirection) -> Result<bool> {
+    async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool> {
         if self.ended() {
             return Ok(false);
         }
         let come = self.next("a bulk transfer to start").await?;
         let begins = come.verb
-            == if way == BulkDirection::Get {
+            == if direction == BulkDirection::Get {
                 Verb::Get
             } else {
                 Verb::Put
@@ -420,16 +420,16 @@ impl EndpointService for SimIkpConnection {
     }
 
     /// The first message says it.
-    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn start_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
 
     /// Every data unit is replied to.
-    async fn stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
 
-    async fn await_stop_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn await_stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
 

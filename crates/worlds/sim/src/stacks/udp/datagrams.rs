@@ -290,26 +290,26 @@ impl EndpointService for SimUdpConversation {
         .await
     }
 
-    async fn start_bulk(&mut self, _way: BulkDirection) -> Result<()> {
+    async fn start_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         self.exchange(DatagramControl::Start).await
     }
 
-    async fn await_start_bulk(&mut self, _way: BulkDirection) -> Result<bool> {
+    async fn await_start_bulk(&mut self, _direction: BulkDirection) -> Result<bool> {
         while !self.conversation.has_started() {
             self.take("a bulk transfer to start").await?;
         }
         Ok(self.conversation.take_started())
     }
 
-    async fn stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        match way {
+    async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        match direction {
             BulkDirection::Get => self.await_end().await,
             BulkDirection::Put => self.end_stream().await,
         }
     }
 
-    async fn await_stop_bulk(&mut self, way: BulkDirection) -> Result<()> {
-        match way {
+    async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        match direction {
             BulkDirection::Get => self.end_stream().await,
             BulkDirection::Put => self.await_end().await,
         }

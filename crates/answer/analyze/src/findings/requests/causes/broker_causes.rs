@@ -5,10 +5,10 @@ use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::causes::server_causes::slowest_name;
 use crate::findings::requests::costs::RequestCause;
-use crate::findings::requests::worst::{SERVER_LEAST, find_worst_place, report_request_cause};
+use crate::findings::requests::worst::{LEAST_SERVER_NS, find_worst_place, report_request_cause};
 
 pub(crate) fn responder_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Responder, SERVER_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Responder, LEAST_SERVER_NS)?;
     let is_seen = worst.costs.requests.iter().any(|request| {
         let responder = request.responder.as_ref();
         responder.is_some_and(|who| who.name == worst.place && who.is_seen)

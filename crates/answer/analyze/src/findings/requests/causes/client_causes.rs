@@ -6,10 +6,10 @@ use crate::findings::kind::FindingKind;
 use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::request::TracedRequest;
-use crate::findings::requests::worst::{SERVER_LEAST, find_worst_place, report_request_cause};
+use crate::findings::requests::worst::{LEAST_SERVER_NS, find_worst_place, report_request_cause};
 
 pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::ClientPause, SERVER_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::ClientPause, LEAST_SERVER_NS)?;
     // Of what was lost before it came to the server, and sent again with nothing behind it, only a silence is seen there.
     let silent = |request: &TracedRequest| {
         let paused = request.network.paused_there_ns;
@@ -38,7 +38,7 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 }
 
 pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::SlowReader, SERVER_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::SlowReader, LEAST_SERVER_NS)?;
     let sentence = format!(
         "answers wait unread at {}: {}",
         worst.place,

@@ -6,7 +6,7 @@ use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::in_order::{self, RequestWait};
-use crate::findings::requests::worst::{SERVER_LEAST, format_client_server, place_in_words};
+use crate::findings::requests::worst::{LEAST_SERVER_NS, format_client_server, place_in_words};
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     let requests = &costs.requests;
     let own_ns = |at: usize| i64::try_from(in_order::own_ns(&requests[at])).unwrap_or(i64::MAX);
     let is_slow = |wait: &&RequestWait| {
-        wait.ns as f64 >= SERVER_LEAST && own_ns(wait.waits) <= own_ns(wait.front) / QUICK
+        wait.ns as f64 >= LEAST_SERVER_NS && own_ns(wait.waits) <= own_ns(wait.front) / QUICK
     };
     let mut by_front: BTreeMap<(String, String), Vec<&RequestWait>> = BTreeMap::new();
     for wait in costs.waits.iter().filter(is_slow) {

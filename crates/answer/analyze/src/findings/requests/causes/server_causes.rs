@@ -11,12 +11,12 @@ use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{TracedRequest, server_name};
 use crate::findings::requests::transaction_waits::find_transaction_wait;
 use crate::findings::requests::worst::{
-    SERVER_LEAST, WAIT_LEAST, Worst, find_worst_place, report_request_cause,
+    LEAST_SERVER_NS, LEAST_WAIT_NS, Worst, find_worst_place, report_request_cause,
 };
 use std::collections::BTreeMap;
 
 pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Queued, SERVER_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Queued, LEAST_SERVER_NS)?;
     let at_once = worst.at_once();
     let sentence = format!(
         "requests wait unread at {} while it handles others, {at_once} at a time: {}",
@@ -34,7 +34,7 @@ pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 }
 
 pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Away, SERVER_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Away, LEAST_SERVER_NS)?;
     let sentence = format!(
         "requests wait unread at {} although it handles no other: {}",
         worst.place,
@@ -55,8 +55,8 @@ const fn least_of(cause: RequestCause) -> f64 {
         RequestCause::Disk
         | RequestCause::Lock
         | RequestCause::Sleep
-        | RequestCause::ChildProcess => WAIT_LEAST,
-        _ => SERVER_LEAST,
+        | RequestCause::ChildProcess => LEAST_WAIT_NS,
+        _ => LEAST_SERVER_NS,
     }
 }
 
@@ -73,7 +73,7 @@ fn of_server(
         RequestCause::Lock => MOSTLY,
         _ => OFTEN,
     };
-    if worst.mean() < SERVER_LEAST && worst.share < often {
+    if worst.mean() < LEAST_SERVER_NS && worst.share < often {
         return None;
     }
     let named = find_slowest_name(&worst);
@@ -177,7 +177,7 @@ fn of_transaction(
     log: &FindingEventLog<'_>,
     cause: RequestCause,
 ) -> Option<Finding> {
-    let worst = find_worst_place(log, cause, SERVER_LEAST)?;
+    let worst = find_worst_place(log, cause, LEAST_SERVER_NS)?;
     let requests = &worst.costs.requests;
     // Those that have most of it; others have next to nothing.
     let mut rows = worst.cost.rows.clone();
@@ -289,7 +289,7 @@ fn has_silent_answers(costs: &RequestCosts) -> bool {
 }
 
 pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Server, SERVER_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Server, LEAST_SERVER_NS)?;
     // That is said as a lock.
     if of_transaction(kind, log, RequestCause::Server).is_some() {
         return None;
@@ -331,9 +331,9 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (false, None) => "; packets and calls do not show what it does",
     };
     // A server that takes little is not why it takes long.
-    let way = worst.costs.way_share();
-    if way > found.share {
-        found.sentence += &format!("; {} is spent on the network", percent(way));
+    let network_share = worst.costs.network_share();
+    if network_share > found.share {
+        found.sentence += &format!("; {} is spent on the network", percent(network_share));
     }
     Some(found)
 }

@@ -11,7 +11,9 @@ use crate::findings::requests::ends_in_words::{client_in_words, server_with_port
 use crate::findings::requests::failure_groups::FailedGroup;
 use crate::findings::requests::given_up::{GivenUpRequests, HABIT, is_habit};
 use crate::findings::requests::request::{REFUSED, TracedRequest, server_name};
-use crate::findings::requests::worst::{WAY_LEAST, Worst, find_worst_place, report_request_cause};
+use crate::findings::requests::worst::{
+    LEAST_NETWORK_NS, Worst, find_worst_place, report_request_cause,
+};
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +95,7 @@ fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
 }
 
 pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::BackOff, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::BackOff, LEAST_NETWORK_NS)?;
     let requests = &worst.costs.requests;
     let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
     let failures: BTreeSet<&str> = requests
@@ -120,7 +122,7 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
 }
 
 pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Lookup, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Lookup, LEAST_NETWORK_NS)?;
     let questions: Vec<&TracedRequest> = worst
         .costs
         .requests
@@ -131,14 +133,17 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         .iter()
         .find(|request| request.network.again_there > 0);
     let server = NameServer::of(&questions, worst.place);
-    let mostly_way = server.as_ref().and_then(NameServer::mostly_way_ns);
-    let why = match (asked_again, mostly_way) {
+    let mostly_network = server.as_ref().and_then(NameServer::mostly_network_ns);
+    let why = match (asked_again, mostly_network) {
         (Some(asked), _) => format!(
             "; {} was asked for again, because no answer came",
             asked.name
         ),
-        (None, Some(way_ns)) => {
-            format!("; the round trip to it takes {} of each", format_ns(way_ns))
+        (None, Some(network_ns)) => {
+            format!(
+                "; the round trip to it takes {} of each",
+                format_ns(network_ns)
+            )
         }
         (None, None) => String::new(),
     };
@@ -149,7 +154,7 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-    Some(found.attempt(match mostly_way {
+    Some(found.attempt(match mostly_network {
         Some(_) => "ask a name server that is nearer, cache answers, or put the address into /etc/hosts",
         None => "ask a name server that answers sooner, cache answers, or put the address into /etc/hosts",
     }))
@@ -161,9 +166,9 @@ struct NameServer {
     /// Of all its questions, ns.
     total_ns: i64,
     /// What of that is the network, where it is known, ns.
-    way_ns: i64,
+    network_ns: i64,
     /// How long the network takes there and back, ns.
-    usual_way_ns: i64,
+    usual_network_ns: i64,
 }
 
 impl NameServer {
@@ -177,29 +182,29 @@ impl NameServer {
                 .push(question);
         }
         let questions = by_server.into_values().max_by_key(Vec::len)?;
-        let (mut total_ns, mut ways) = (0, Vec::new());
+        let (mut total_ns, mut transits) = (0, Vec::new());
         for times in questions.iter().filter_map(|one| one.times) {
             total_ns += times.total;
-            ways.extend(times.is_way_known.then_some(times.there + times.back));
+            transits.extend(times.is_transit_known.then_some(times.there + times.back));
         }
-        ways.sort_unstable();
+        transits.sort_unstable();
         Some(Self {
             name: server_name(questions.first()?),
             total_ns,
-            way_ns: ways.iter().sum(),
-            usual_way_ns: ways.get(ways.len() / 2).copied().unwrap_or(0),
+            network_ns: transits.iter().sum(),
+            usual_network_ns: transits.get(transits.len() / 2).copied().unwrap_or(0),
         })
     }
 
     /// How long the network to it and back takes, where that is most of its time.
-    fn mostly_way_ns(&self) -> Option<f64> {
-        let is_most = self.way_ns * 2 > self.total_ns;
-        is_most.then_some(self.usual_way_ns as f64)
+    fn mostly_network_ns(&self) -> Option<f64> {
+        let is_most = self.network_ns * 2 > self.total_ns;
+        is_most.then_some(self.usual_network_ns as f64)
     }
 }
 
 pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::ConnectLost, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::ConnectLost, LEAST_NETWORK_NS)?;
     let sentence = format!(
         "the first packets of connections {} are lost and retransmitted: {}",
         worst.between(),
@@ -222,7 +227,7 @@ pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     let worst = keep_one(find_worst_place(
         log,
         RequestCause::Connect,
-        WAY_LEAST / 10.0,
+        LEAST_NETWORK_NS / 10.0,
     )?);
     let all = worst.calls_at_place().count() as u64;
     let own = worst
@@ -242,7 +247,7 @@ pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
 }
 
 pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Handshake, WAY_LEAST / 10.0)?;
+    let worst = find_worst_place(log, RequestCause::Handshake, LEAST_NETWORK_NS / 10.0)?;
     let (all, own) = (
         worst.calls_at_place().count() as u64,
         worst

@@ -10,7 +10,7 @@ use crate::findings::requests::costs::{LARGE, RequestCause, RequestCosts};
 use crate::findings::requests::network::{ContendedQueue, Drops, Slowest};
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
-    WAY_LEAST, Worst, find_worst_further_trips, find_worst_place, format_client_server,
+    LEAST_NETWORK_NS, Worst, find_worst_further_trips, find_worst_place, format_client_server,
     place_in_words, report_request_cause,
 };
 use crate::statistics::to_f64;
@@ -26,7 +26,7 @@ const WITHIN_BIT_S: f64 = 1e9;
 const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
 pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Loss, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Loss, LEAST_NETWORK_NS)?;
     let sum = |of: fn(&TracedRequest) -> i64| -> i64 { worst.costs.requests.iter().map(of).sum() };
     let (there, back) = (
         sum(|request| request.network.again_there),
@@ -56,7 +56,7 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 }
 
 pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Window, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Window, LEAST_NETWORK_NS)?;
     let sentence = format!(
         "the receive buffer of {} is full: {}",
         worst.place,
@@ -67,7 +67,7 @@ pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
 }
 
 pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::SlowStart, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::SlowStart, LEAST_NETWORK_NS)?;
     let sentence = format!(
         "long messages {} start on new connections, whose congestion windows begin at ten segments and double each round trip: {}",
         worst.between(),
@@ -84,7 +84,7 @@ pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) 
 }
 
 pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Rate, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Rate, LEAST_NETWORK_NS)?;
     // Within a host nothing limits the rate but its processors.
     if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
         return None;
@@ -139,7 +139,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 }
 
 pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Queue, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Queue, LEAST_NETWORK_NS)?;
     let (each, share) = (format_ns(worst.each()), percent(worst.share));
     let Some(queue) = ContendedQueue::of(log, &worst.messages(log)) else {
         let sentence = format!(
@@ -173,7 +173,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 }
 
 pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let mut worst = find_worst_place(log, RequestCause::Distance, WAY_LEAST)?;
+    let mut worst = find_worst_place(log, RequestCause::Distance, LEAST_NETWORK_NS)?;
     let rows = RequestRows::of(worst.costs, worst.place);
     let (in_a_row, least) = (rows.longest, row_of_a_habit(&worst));
     // Of each row one round trip remains, and requests that stand alone keep theirs.
@@ -297,14 +297,15 @@ impl RequestRows {
         let (mut rows, mut row) = (Self::default(), 0_u64);
         for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
             let gap = request.begin_ns() as i64 - before.end_ns as i64;
-            let way = request.times.map_or(0, |times| {
+            let network_ns = request.times.map_or(0, |times| {
                 let unseen = times
                     .round_trip
                     .filter(|_| times.is_of_client || times.is_of_server);
                 let unseen = unseen.unwrap_or(0).saturating_mul(times.trips());
                 times.there + times.back + times.connect + unseen
             });
-            let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
+            let follows =
+                before.parent == request.parent && gap >= 0 && gap <= network_ns.max(1_000_000);
             row = if follows { row + 1 } else { 0 };
             rows.followers += u64::from(follows);
             rows.longest = rows.longest.max(row + 1);
@@ -314,7 +315,7 @@ impl RequestRows {
 }
 
 pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::Held, WAY_LEAST)?;
+    let worst = find_worst_place(log, RequestCause::Held, LEAST_NETWORK_NS)?;
     let sentence = format!(
         "Nagle's algorithm at {} holds back the end of messages until the data before it is acknowledged: {}",
         worst.place,

@@ -1,7 +1,7 @@
 //! What of a long message's time its sender's window takes, and not the rate of its way: after losses, and while a connection begins.
 
 use super::RequestAccounts;
-use crate::findings::requests::least_time::RemainingWay;
+use crate::findings::requests::least_time::RemainingTransfer;
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 
 /// What a sender's window takes of a long message's time, ns.
@@ -37,11 +37,11 @@ impl RequestAccounts<'_> {
         if rate.is_none_or(|rate| rate.is_full() || (again == 0 && rate.drops == 0)) {
             return 0;
         }
-        let way = self.unhindered_way(request, times, is_answer);
-        (ns - (way.least_ns() - way.trip_ns)).max(0)
+        let transfer = self.unhindered_transfer(request, times, is_answer);
+        (ns - (transfer.least_ns() - transfer.trip_ns)).max(0)
     }
 
-    /// What of a long message's time its sender's window took, and not the rate of its way.
+    /// What of a long message's time its sender's window took, and not the rate of its path.
     pub(super) fn limited_by_windows(
         &self,
         request: &TracedRequest,
@@ -50,23 +50,23 @@ impl RequestAccounts<'_> {
         ns: i64,
     ) -> LimitedByWindows {
         let by_losses = self.kept_small(request, times, is_answer, ns);
-        let way = self.unhindered_way(request, times, is_answer);
+        let transfer = self.unhindered_transfer(request, times, is_answer);
         LimitedByWindows {
             by_losses,
-            at_first: way.slow_start_ns(ns - by_losses),
+            at_first: transfer.slow_start_ns(ns - by_losses),
         }
     }
 
-    /// The way of a message with nothing on it but distance, its connection's first windows, and the rate of the slowest link where
+    /// The transfer of a message with nothing on its path but distance, its connection's first windows, and the rate of the slowest link where
     /// links were recorded.
-    pub(super) fn unhindered_way(
+    pub(super) fn unhindered_transfer(
         &self,
         request: &TracedRequest,
         times: RequestTimes,
         is_answer: bool,
-    ) -> RemainingWay {
+    ) -> RemainingTransfer {
         let rate = self.rates.get(&(request.unit, is_answer));
-        RemainingWay {
+        RemainingTransfer {
             bytes: request.message_bytes(is_answer),
             trip_ns: self.trip_ns(request, times),
             bit_s: rate.map(|rate| rate.bit_s),

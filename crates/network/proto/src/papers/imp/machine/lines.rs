@@ -66,7 +66,7 @@ impl ImpNode {
     /// Puts a packet of another IMP on its way, or sees to it that it finds room when it comes again.
     fn pass_on(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let is_placed = self.place(now, packet);
-        if let Some(line) = self.way(packet.to.imp) {
+        if let Some(line) = self.line_to(packet.to.imp) {
             self.lines[line].owed = if is_placed { None } else { Some(now) };
         }
         is_placed
@@ -74,7 +74,7 @@ impl ImpNode {
 
     /// Whether packets of hosts leave a line's next room to one of others: it comes again soon, or not at all.
     pub(super) fn is_owed(&self, now: Instant, to: u16) -> bool {
-        let owed = self.way(to).and_then(|line| self.lines[line].owed);
+        let owed = self.line_to(to).and_then(|line| self.lines[line].owed);
         owed.is_some_and(|since| {
             now.since(since) <= self.options.again_after + self.options.again_after
         })
@@ -82,7 +82,7 @@ impl ImpNode {
 
     /// Puts a packet on its way. Whether there is room.
     pub(super) fn place(&mut self, now: Instant, packet: &ImpPacket) -> bool {
-        let Some(line) = self.way(packet.to.imp) else {
+        let Some(line) = self.line_to(packet.to.imp) else {
             // Nobody can be reached there: whoever sent it learns so by itself.
             self.counts.unreachable += 1;
             return true;
@@ -94,7 +94,7 @@ impl ImpNode {
         true
     }
 
-    fn way(&self, to: u16) -> Option<usize> {
+    fn line_to(&self, to: u16) -> Option<usize> {
         let best = self.routing.line(to)?;
         if self.splits {
             let up = |line: usize| {

@@ -1,4 +1,4 @@
-//! What on a way no form covers: what changes in time, jitter, queues that drop early, other parts.
+//! What on a path no form covers: what changes in time, jitter, queues that drop early, other parts.
 
 use super::shared_words::{LEAST_TIMEOUT_S, LITTLE, name};
 use crate::path::{HopModel, PathModel};

@@ -1,4 +1,4 @@
-//! Which rate the way of a long message has where the network's links were recorded: that of its slowest link, how full that was
+//! Which rate the path of a long message has where the network's links were recorded: that of its slowest link, how full that was
 //! meanwhile, and whether packets of the message were dropped. Without events of a network nothing is known.
 
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
@@ -12,9 +12,9 @@ use std::fmt;
 /// A link that is used so much of the time limits.
 pub(crate) const FULL: f64 = 0.75;
 
-/// The slowest link of a message's way.
+/// The slowest link of a message's path.
 #[derive(Clone, Debug)]
-pub(crate) struct WayRate {
+pub(crate) struct PathRate {
     port: String,
     pub(crate) bit_s: f64,
     /// Of the time while the message crossed it.
@@ -23,14 +23,14 @@ pub(crate) struct WayRate {
     pub(crate) drops: u64,
 }
 
-impl WayRate {
+impl PathRate {
     /// Whether the link was used nearly all the time.
     pub(crate) fn is_full(&self) -> bool {
         self.full >= FULL
     }
 }
 
-impl fmt::Display for WayRate {
+impl fmt::Display for PathRate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = units::format_rate(self.bit_s);
         write!(formatter, "{} ({rate})", self.port)
@@ -92,7 +92,7 @@ fn long_messages(log: &EventRows<'_>) -> LongMessages {
 }
 
 /// Of each long message that crossed links whose rates are known.
-pub(crate) fn measure_way_rates(log: &EventRows<'_>) -> HashMap<RequestMessageKey, WayRate> {
+pub(crate) fn measure_path_rates(log: &EventRows<'_>) -> HashMap<RequestMessageKey, PathRate> {
     let (Some(fields), rates) = (PacketEventFields::new(), port_rates(log)) else {
         return HashMap::new();
     };
@@ -129,7 +129,7 @@ pub(crate) fn measure_way_rates(log: &EventRows<'_>) -> HashMap<RequestMessageKe
     for message in log.rows("NET_DROP").iter().filter_map(|row| met(*row)) {
         *drops.entry(message).or_default() += 1;
     }
-    let mut found: HashMap<RequestMessageKey, WayRate> = HashMap::new();
+    let mut found: HashMap<RequestMessageKey, PathRate> = HashMap::new();
     for ((message, port), time) in crossed {
         let Some(bit_s) = rates.get(port).copied() else {
             continue;
@@ -145,7 +145,7 @@ pub(crate) fn measure_way_rates(log: &EventRows<'_>) -> HashMap<RequestMessageKe
             let port = port.to_owned();
             found.insert(
                 message,
-                WayRate {
+                PathRate {
                     port,
                     bit_s,
                     full,

@@ -31,7 +31,7 @@ pub(super) fn cast_votes(
                 .iter()
                 .all(|(point, _)| known[*point as usize].role.stage > 0)
         {
-            line = in_way_order(line, known, error);
+            line = in_path_order(line, known, error);
         }
         line.windows(2)
             .for_each(|pair| votes.cast(pair[0].0, pair[1].0));
@@ -41,8 +41,8 @@ pub(super) fn cast_votes(
 
 /// A line's points and times in the order that its unit can have met them. What lies apart by more than the error of the two
 /// clocks, or has one clock, happened in its order; of the rest the catalogue decides, and where it does not, as between two
-/// ports of the network, the way continues where the clock is the same.
-fn in_way_order(
+/// ports of the network, the path continues where the clock is the same.
+fn in_path_order(
     mut left: Vec<(u32, u64)>,
     known: &[ClassifiedPoint],
     error: &ClockErrors,
