@@ -97,11 +97,11 @@ fn what_cannot_be_asked_is_refused_with_a_hint() {
         (vec!["nothing", "SELECT 1"], 2),
     ] {
         let (output, _) = query(root.path(), &words);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {told}");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {errors}");
         assert!(
-            told.starts_with("error: ") && told.contains("\nhint: "),
-            "{told}"
+            errors.starts_with("error: ") && errors.contains("\nhint: "),
+            "{errors}"
         );
     }
     fs::write(root.path().join("after/events/khons.parquet"), "damaged").unwrap();

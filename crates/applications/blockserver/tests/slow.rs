@@ -124,8 +124,10 @@ fn nothing_superseded_is_begun_for_a_client_that_does_not_read() {
                 );
             }
             Message::Flushed(flushed) => {
-                let told = flushed.blocks.iter().map(|block| block.index);
-                told.for_each(|index| assert!(discarded.insert(index), "{index} is told twice"));
+                let reported = flushed.blocks.iter().map(|block| block.index);
+                reported.for_each(|index| {
+                    assert!(discarded.insert(index), "{index} is reported twice")
+                });
             }
             other => panic!("{other:?}"),
         }
@@ -140,7 +142,7 @@ fn nothing_superseded_is_begun_for_a_client_that_does_not_read() {
 }
 
 #[test]
-fn what_is_under_way_to_a_slow_reader_is_cut_off_and_told_of() {
+fn what_is_in_flight_to_a_slow_reader_is_cut_off_and_reported() {
     let site = Site::new(1);
     site.load(&set("map", u64::from(BLOCKS), 1)).unwrap();
     let entry = entries(&site);
@@ -176,7 +178,7 @@ fn what_is_under_way_to_a_slow_reader_is_cut_off_and_told_of() {
                 Message::Flushed(flushed) => {
                     for block in flushed.blocks {
                         let unit = flushed.first_unit + u64::from(block.index);
-                        assert!(discarded.insert(unit), "{unit} is told twice");
+                        assert!(discarded.insert(unit), "{unit} is reported twice");
                     }
                 }
                 other => panic!("{other:?}"),

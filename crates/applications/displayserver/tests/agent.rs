@@ -151,7 +151,7 @@ fn pictures_come_through_cuts_as_they_were_drawn() {
 }
 
 #[test]
-fn a_display_that_stays_away_is_given_up_and_a_wrong_secret_is_told() {
+fn a_display_that_stays_away_is_given_up_and_a_wrong_secret_is_reported() {
     let (listener, gone) = listen();
     drop(listener);
     let address = through(&gone, Duration::from_millis(300));
@@ -211,7 +211,7 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
 }
 
 #[test]
-fn who_connects_in_vain_is_told_why() {
+fn a_client_that_connects_in_vain_gets_the_reason() {
     let why = |place: &DisplayAddress, secret: &[u8]| {
         DisplayClient::connect(place, secret).unwrap_err().message
     };

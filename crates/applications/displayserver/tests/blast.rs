@@ -78,7 +78,7 @@ fn both_ends_may_write_much_before_either_reads_and_the_end_is_heard() {
 }
 
 #[test]
-fn one_way_alone_is_no_connection_and_nobody_there_is_told() {
+fn one_direction_alone_is_no_connection_and_an_absent_peer_is_reported() {
     let (server, _, blast) = served();
     let place = blast.to_string().trim_start_matches("blast:").to_owned();
     let options = stackline_transfer::BlastChannelOptions::default();

@@ -216,7 +216,7 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
 }
 
 #[test]
-fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
+fn a_release_is_reported_wherever_it_is_and_what_is_the_browsers_stays_there() {
     let Some((_server, mut client, mut browser)) = seen() else {
         return;
     };
@@ -239,15 +239,15 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
     mouse(&mut browser, "mousePressed", (left + 5.5, top + 6.5));
     mouse(&mut browser, "mouseMoved", (left + 305.5, top - 7.5));
     mouse(&mut browser, "mouseReleased", (left + 310.5, top + 150.5));
-    let mut told = || {
+    let mut next_input = || {
         client
             .input()
             .map(|event| (event.input, event.hits))
             .unwrap()
     };
-    assert_eq!(told(), (DisplayInput::Press(5, 6), vec![(7, 1)]));
-    assert_eq!(told(), (DisplayInput::Move(305, -8), vec![]));
-    assert_eq!(told(), (DisplayInput::Release(310, 150), vec![]));
+    assert_eq!(next_input(), (DisplayInput::Press(5, 6), vec![(7, 1)]));
+    assert_eq!(next_input(), (DisplayInput::Move(305, -8), vec![]));
+    assert_eq!(next_input(), (DisplayInput::Release(310, 150), vec![]));
     // Who pressed elsewhere means something else.
     mouse(&mut browser, "mousePressed", (left + 310.5, top + 150.5));
     mouse(&mut browser, "mouseMoved", (left + 20.5, top + 20.5));
@@ -261,7 +261,7 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
         browser.call("Input.dispatchKeyEvent", press);
     }
     assert_eq!(
-        [told().0, told().0],
+        [next_input().0, next_input().0],
         ['q', 'Q'].map(|key| DisplayInput::Key(u32::from(key)))
     );
     assert_eq!(

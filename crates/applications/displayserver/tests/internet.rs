@@ -93,7 +93,7 @@ fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
 }
 
 #[test]
-fn what_it_does_not_do_is_told_in_a_sentence() {
+fn what_it_does_not_do_is_said_in_a_sentence() {
     let (_server, tcp, _) = served();
     let local = internet::serve("127.0.0.1:0", b"the secret".to_vec(), Serves::Streams)
         .unwrap()

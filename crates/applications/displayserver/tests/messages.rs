@@ -51,7 +51,7 @@ fn pictures_are_those_of_a_stream_at_every_level_and_clients_leave() {
 }
 
 #[test]
-fn input_comes_strangers_do_not_and_who_is_not_there_is_told() {
+fn input_comes_strangers_do_not_and_an_absent_peer_is_reported() {
     let (server, _, by_messages) = served(b"secret");
     assert!(DisplayClient::connect(&by_messages, b"wrong").is_err());
     let mut client = DisplayClient::connect(&by_messages, b"secret").unwrap();

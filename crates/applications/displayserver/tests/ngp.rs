@@ -198,7 +198,7 @@ fn nobody_listens_for_the_newest_changes_alone() {
 }
 
 #[test]
-fn who_speaks_something_else_is_told() {
+fn a_client_of_another_protocol_gets_the_reason() {
     let (_server, plain) = served("127.0.0.1:0");
     let error = DisplayAddress::of(&format!("ngp:{plain}"))
         .unwrap()

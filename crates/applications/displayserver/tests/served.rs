@@ -55,7 +55,7 @@ fn drawn(server: &DisplayServer) -> Vec<u8> {
 }
 
 #[test]
-fn one_client_too_many_is_told_so() {
+fn one_client_too_many_is_refused_with_the_reason() {
     let (server, address) = served("");
     let clients: Vec<DisplayClient> = (0..64)
         .map(|_| DisplayClient::connect(&address, b"").unwrap())
@@ -433,7 +433,7 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
 }
 
 #[test]
-fn one_browser_too_many_is_told_so() {
+fn one_browser_too_many_is_refused_with_the_reason() {
     let (server, _) = served("");
     let url = viewed(&server);
     let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
@@ -522,11 +522,11 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
     greedy
         .send(&DisplayRequest::DisplayView(1, 2, (0, 0), FULL_SIZE))
         .unwrap();
-    let told = greedy.sync(1).unwrap_err();
+    let error = greedy.sync(1).unwrap_err();
     assert!(
-        told.message.contains("the rest is omitted"),
+        error.message.contains("the rest is omitted"),
         "{}",
-        told.message
+        error.message
     );
     // Who came first may have been entered last: the one with a window is meant.
     let displays = server.displays();

@@ -449,7 +449,7 @@ fn strangers_keep_nobody_out_who_knows_the_secret() {
 }
 
 #[test]
-fn a_display_s_end_that_does_not_know_the_secret_is_told_so() {
+fn a_display_s_end_that_does_not_know_the_secret_gets_the_reason() {
     let terminals = terminals(&["sh", "-c", "echo never"]);
     let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
     let display = common::served(&server, "127.0.0.1:0");

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_ids_and_addresses_are_told_from_names() {
+    fn tokens_ids_and_addresses_are_distinguished_from_names() {
         for token in [
             "550e8400-e29b-41d4-a716-446655440000",
             "d41d8cd98f00b204e9800998ecf8427e",

@@ -17,12 +17,12 @@ use std::net::TcpStream;
 const ENDLESS: &str = "1 bulk_get 1000*1000000000 over tcp;";
 
 #[test]
-fn it_ends_when_it_is_told_to_and_when_its_pipe_closes() {
-    let mut told = Agent::start();
-    told.say(&ToAgent::Clock);
-    assert!(matches!(told.hear(), Some(FromAgent::Clock { .. })));
-    told.say(&ToAgent::Quit);
-    assert!(told.ended().is_ok());
+fn it_ends_when_it_is_asked_to_and_when_its_pipe_closes() {
+    let mut agent = Agent::start();
+    agent.say(&ToAgent::Clock);
+    assert!(matches!(agent.hear(), Some(FromAgent::Clock { .. })));
+    agent.say(&ToAgent::Quit);
+    assert!(agent.ended().is_ok());
     assert!(Agent::start().abandon().is_ok());
 }
 

@@ -77,7 +77,7 @@ fn another_version_is_named_with_what_to_do() {
 }
 
 #[test]
-fn one_that_ends_when_it_is_asked_is_told_with_how_it_ended() {
+fn one_that_ends_when_it_is_asked_is_reported_with_how_it_ended() {
     let error = refused(&greets_and("read question; echo broken >&2; kill -9 $$"));
     assert_eq!(error.blame, Blame::Measurement);
     for word in ["exited in the middle", "killed by signal 9", "broken"] {

@@ -305,7 +305,7 @@ fn a_receiver_that_is_busy_is_waited_for() {
 }
 
 #[test]
-fn what_is_in_force_is_told() {
+fn settings_in_force_are_reported() {
     let text = format!(
         "{WAN}1 from a to b bulk_put 1000*10 over blast(partial, size = 32 KiB, flight = 2, sealed) across wan;"
     );

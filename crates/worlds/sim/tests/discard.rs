@@ -43,7 +43,7 @@ fn exactly_what_the_link_lost_is_counted() {
 }
 
 #[test]
-fn duplicates_and_late_ones_are_told_apart() {
+fn duplicates_and_late_ones_are_distinguished() {
     let record = over(
         "jitter uniform(0, 5 ms) reordering duplicate 10%",
         "bulk_put 1000*1000 over discard",

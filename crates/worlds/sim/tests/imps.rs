@@ -152,7 +152,7 @@ fn meshed(options: ImpOptions) -> (ImpSubnetPlan, Vec<ImpTrafficSender>) {
 }
 
 #[test]
-fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
+fn every_message_is_delivered_once_or_its_failure_reported_to_its_host_and_no_buffer_leaks() {
     use rand_core::Rng as _;
     let mut answered = 0;
     for schedule in schedules() {
@@ -205,9 +205,9 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
                 0,
                 "schedule {schedule}, sender {sender}: {result:?}"
             );
-            let told = result.answered + result.failed.values().sum::<u64>();
+            let accounted = result.answered + result.failed.values().sum::<u64>();
             assert_eq!(
-                told, result.offered,
+                accounted, result.offered,
                 "schedule {schedule}, sender {sender}: {result:?}"
             );
             answered += result.answered;

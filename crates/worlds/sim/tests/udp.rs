@@ -29,7 +29,7 @@ fn drawn_sizes_are_large_enough_for_their_numbers() {
 }
 
 #[test]
-fn duplicates_and_late_ones_are_told_apart() {
+fn duplicates_and_late_ones_are_distinguished() {
     let outcome = over(
         "jitter uniform(0, 5 ms) reordering duplicate 10%",
         "bulk_put 1000*1000 over udp",

@@ -839,7 +839,7 @@ fn a_name_server_that_every_line_meets_is_not_the_server() {
 }
 
 #[test]
-fn servers_that_begin_and_send_to_one_client_are_told_apart() {
+fn servers_that_begin_and_send_to_one_client_are_distinguished() {
     let between = |pairs: &[(&str, &str)]| {
         let mut log = String::new();
         let mut index = Index::default();

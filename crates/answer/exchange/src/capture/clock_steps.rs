@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_set_back_is_told_once_and_disorder_is_none() {
+    fn a_clock_that_is_set_back_is_reported_once_and_disorder_is_none() {
         const MS: u64 = 1_000_000;
         let mut clocks = InterfaceClocks::default();
         let mut take = |interface: &str, ms: u64| {

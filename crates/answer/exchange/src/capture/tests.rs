@@ -228,7 +228,7 @@ fn every_kind_of_link_is_looked_through() {
 }
 
 #[test]
-fn what_is_cut_off_ends_it_and_is_told() {
+fn a_truncated_capture_ends_there_and_is_reported() {
     let whole = pcap(
         1,
         &[

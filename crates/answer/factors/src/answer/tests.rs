@@ -180,7 +180,7 @@ fn filtration_rate_of_montgomery() {
 }
 
 #[test]
-fn products_are_told_from_sums() {
+fn products_are_distinguished_from_sums() {
     let design = Design::new(&[2, 2, 2], Wish::Full).unwrap();
     let of = |value: &dyn Fn(&[usize]) -> f64| {
         let runs: Vec<FactorObservation> = (0..16)

@@ -449,7 +449,7 @@ fn a_master_that_is_not_there_or_something_else() {
 }
 
 #[test]
-fn a_master_without_a_key_serves_and_ends_when_it_is_told() {
+fn a_master_without_a_key_serves_and_ends_when_it_is_asked() {
     let mut site = Site::new(1);
     site.place.write("data", noise(100_000, 1));
     site.blocks(&["load", "data", "data", "--replicas", "2"])
@@ -521,7 +521,7 @@ fn a_server_that_hangs_is_named_and_gone_around() {
 }
 
 #[test]
-fn damaged_copies_are_told_of() {
+fn damaged_copies_are_reported() {
     let site = Site::new(2);
     site.place.write("data", noise(400_000, 5));
     site.blocks(&["load", "safe", "data", "--block", "4k", "--replicas", "2"])

@@ -747,7 +747,7 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
 }
 
 #[test]
-fn what_to_change_first_is_told_and_what_limits_then() {
+fn what_to_change_first_is_reported_and_what_limits_then() {
     let place = Place::new();
     let varied = [
         "--network",

@@ -395,7 +395,7 @@ fn calls(ahead_ms: i64, work_ms: impl Fn(i64) -> i64) -> (String, String) {
 }
 
 #[test]
-fn a_clock_by_which_answers_come_before_their_requests_is_corrected_and_told() {
+fn a_clock_by_which_answers_come_before_their_requests_is_corrected_and_reported() {
     let place = Place::new();
     let (client, server) = calls(-1000, |unit| 5 + unit % 7 * 3);
     place.write("client.log", &client);

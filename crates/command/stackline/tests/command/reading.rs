@@ -264,7 +264,7 @@ fn two_kept_runs_are_compared() {
 }
 
 #[test]
-fn a_comparison_fails_where_it_is_told_to() {
+fn a_comparison_fails_where_it_is_asked_to() {
     let place = Place::new();
     let network = |rate: &str| format!("network n {{ host a, b; link a - b {rate} 1 ms; }} ");
     let run = |name: &str, rate: &str, over: &str| {

@@ -260,7 +260,7 @@ fn through_a_real_sshd() {
 }
 
 #[test]
-fn who_waits_for_a_silent_agent_is_told_and_may_end_it() {
+fn a_wait_for_a_silent_agent_is_reported_and_can_be_interrupted() {
     let hello = "exec sh -c \"$*\" </dev/null | head -1; exec sleep 600";
     for (ssh, words) in [
         (

@@ -284,7 +284,7 @@ fn what_cannot_be_traced_is_refused_with_a_hint() {
 }
 
 #[test]
-fn requests_within_tls_are_told_where_it_is_asked_for() {
+fn requests_within_tls_are_reported_where_it_is_asked_for() {
     let Some(place) = place() else { return };
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     place.write("cert.pem", made.cert.pem());

@@ -162,7 +162,7 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
 }
 
 #[test]
-fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
+fn what_a_network_would_bring_programs_is_found_by_an_experiment() {
     let Some(place) = place("factors") else {
         return;
     };

@@ -87,7 +87,7 @@ fn signals_reach_a_stopped_program() {
 }
 
 #[test]
-fn what_lies_unread_is_told_without_trace_events() {
+fn what_lies_unread_is_reported_without_trace_events() {
     if !has_program("python3", "python3") {
         return;
     }

@@ -79,7 +79,7 @@ fn those_that_are_whole_make_room_and_the_latest_of_them_go_on_waiting() {
 }
 
 #[test]
-fn where_none_is_whole_the_oldest_is_told_as_it_is_and_counted() {
+fn where_none_is_whole_the_oldest_is_reported_as_it_is_and_counted() {
     let (mut connection, mut done) = (connection(), Vec::new());
     for exchange in 0..=MOST_OPEN as u64 {
         connection.take(vec![begins(exchange)], &mut done);

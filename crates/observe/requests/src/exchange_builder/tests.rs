@@ -820,7 +820,7 @@ fn many(count: u64, batch: u64, a_second: u64, advance: bool) -> (Vec<Exchange>,
 }
 
 #[test]
-fn all_requests_of_one_connection_are_told_at_any_rate() {
+fn all_requests_of_one_connection_are_reported_at_any_rate() {
     for (batch, a_second, advance) in [
         (1, 10_000, true),
         (16, 100_000, true),

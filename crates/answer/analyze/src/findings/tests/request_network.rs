@@ -258,7 +258,7 @@ fn lost_packets_are_named_with_their_place_and_reason() {
 }
 
 #[test]
-fn long_messages_are_told_the_slowest_link_and_how_full_it_was() {
+fn of_long_messages_the_slowest_link_is_named_and_how_full_it_was() {
     let long = |rate: &str, others: bool| {
         let mut traced = Traced::new(100_000);
         traced.event(0, "x", "PORT_SETUP", &format!("x>client; {rate}"));

@@ -108,7 +108,7 @@ fn what_is_cut_short_is_an_error() {
 }
 
 #[test]
-fn forms_are_told_by_their_first_bytes() {
+fn forms_are_recognised_by_their_first_bytes() {
     assert_eq!(PictureFormat::of(&png()), Some(PictureFormat::Png));
     assert_eq!(
         PictureFormat::of(b"\xff\xd8\xff\xe0"),

@@ -124,7 +124,7 @@ fn interleaved() -> Spoken {
 }
 
 #[test]
-fn two_streams_are_told_apart() {
+fn two_streams_are_distinguished() {
     assert_eq!(
         dissect_lines(&interleaved()),
         [

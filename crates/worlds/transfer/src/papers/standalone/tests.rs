@@ -89,11 +89,11 @@ fn the_parts_of_an_exchange_are_timed() {
 }
 
 #[test]
-fn a_lost_frame_halts_the_transfer_and_is_told() {
+fn a_lost_frame_halts_the_transfer_and_is_reported() {
     inside(
         concat!(
             module_path!(),
-            "::a_lost_frame_halts_the_transfer_and_is_told"
+            "::a_lost_frame_halts_the_transfer_and_is_reported"
         ),
         || {
             // What is sent over loopback never comes to the other end of a veth pair.

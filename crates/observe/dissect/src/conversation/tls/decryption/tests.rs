@@ -114,7 +114,7 @@ fn suites() -> Vec<(&'static SupportedProtocolVersion, SupportedCipherSuite)> {
 }
 
 #[test]
-fn requests_within_are_told_where_secrets_are_known() {
+fn requests_within_are_reported_where_secrets_are_known() {
     assert_eq!(suites().len(), 6);
     for (version, suite) in suites() {
         let (wire, secrets) = Wire::two_requests(version, suite);
