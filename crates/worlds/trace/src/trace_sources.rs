@@ -131,7 +131,8 @@ fn open_socket_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Opt
 
 /// What is said where the kernel's trace events are not to be had: one sentence, with what is done instead and what to do.
 fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
-    let (Some(threads), sockets) = (absent.remove("threads"), absent.remove("sockets")) else {
+    let (threads, sockets) = (absent.remove("threads"), absent.remove("sockets"));
+    let Some(why) = threads.as_ref().or(sockets.as_ref()) else {
         return;
     };
     let instead = match (is_stopped, &sockets) {
@@ -143,11 +144,12 @@ fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
         true => String::new(),
         false => format!("; {}", ADMINISTRATION.advice()),
     };
-    let what = match sockets {
-        Some(_) => "threads, and the kernel's socket trace events",
-        None => "threads",
+    let what = match (&threads, &sockets) {
+        (Some(_), Some(_)) => "threads, and the kernel's socket trace events",
+        (Some(_), None) => "threads",
+        (None, _) => "the kernel's socket trace events",
     };
-    absent.insert(what.into(), format!("{threads}{instead}{advice}"));
+    absent.insert(what.into(), format!("{why}{instead}{advice}"));
 }
 
 /// The same of threads.

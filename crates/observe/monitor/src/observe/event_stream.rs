@@ -41,11 +41,6 @@ impl<K: Copy> TraceEventRings<K> {
         &self.rings
     }
 
-    /// Whether any event is switched on.
-    pub(super) fn is_empty(&self) -> bool {
-        self.kinds.is_empty()
-    }
-
     /// Switches an event on, if its records have these fields; records that the filter leaves out are not written.
     pub(super) fn add(
         &mut self,

@@ -177,6 +177,9 @@ enum Kind {
 /// An event that is switched on: its kind, its name in tracefs, its filter, and the fields without which it is of no use.
 type Row = (Kind, &'static str, &'static str, &'static [&'static str]);
 
+const SENT: &str = "sock/sock_send_length";
+const RECEIVED: &str = "sock/sock_recv_length";
+
 const EVENTS: [Row; 4] = [
     (
         Kind::State,
@@ -184,15 +187,10 @@ const EVENTS: [Row; 4] = [
         "protocol==6",
         &["skaddr", "oldstate", "newstate", "protocol"],
     ),
-    (
-        Kind::Sent,
-        "sock/sock_send_length",
-        INTERNET,
-        &["sk", "ret", "protocol"],
-    ),
+    (Kind::Sent, SENT, INTERNET, &["sk", "ret", "protocol"]),
     (
         Kind::Received,
-        "sock/sock_recv_length",
+        RECEIVED,
         INTERNET,
         &["sk", "ret", "flags", "protocol"],
     ),
@@ -255,11 +253,18 @@ impl SocketTrace {
                 absent.insert(name.to_owned(), reason);
             }
         }
-        if rings.is_empty() {
-            Err("this kernel has no socket trace events".into())
-        } else {
-            Ok((Self { rings }, absent))
+        // Without these it is not seen which program a message is of, and `ptrace` shows more.
+        if [SENT, RECEIVED]
+            .iter()
+            .any(|name| absent.contains_key(*name))
+        {
+            return Err(
+                "this kernel does not report what programs send and receive \
+                        (Linux 6.3 and newer do)"
+                    .into(),
+            );
         }
+        Ok((Self { rings }, absent))
     }
 
     /// Switches [`SocketChange::Probe`] on, of connections with one of these ports; of all where there is none, or very many.

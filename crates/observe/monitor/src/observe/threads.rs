@@ -20,8 +20,8 @@ mod tests;
 
 /// The list of threads whose records are written.
 const CHOSEN: &str = "set_event_pid";
-/// A number that is never a thread's: with an empty list the kernel would write records of all. It is the last below its limit.
-const NOBODY: u32 = (1 << 22) - 1;
+/// The greatest number that a thread can have on any machine.
+const GREATEST_THREAD: u32 = (1 << 22) - 1;
 /// Most times that the threads of a process are listed, until none is new.
 const MOST_LISTS: usize = 20;
 /// Most requests to disks that are kept until they end; when there are more, all are cleared.
@@ -272,6 +272,14 @@ pub struct ThreadEventDecoder {
     requests: HashMap<(u32, u64), u32>,
 }
 
+/// The last number that a thread can have here, which hardly one ever has: with an empty list the kernel would write records of
+/// all threads, and older kernels refuse numbers above this one.
+fn last_thread() -> u32 {
+    let limit = fs::read_to_string("/proc/sys/kernel/pid_max");
+    let limit = limit.ok().and_then(|text| text.trim().parse().ok());
+    GREATEST_THREAD.min(limit.unwrap_or(u32::MAX).saturating_sub(1))
+}
+
 impl ThreadTrace {
     /// Follows these processes, with all their threads and whatever they begin. The second value says what is not there: events
     /// that this kernel lacks, processes that have ended.
@@ -287,7 +295,7 @@ impl ThreadTrace {
         let mut absent = BTreeMap::new();
         // Before any event, so that none of another thread is written.
         let instance = trace.rings.rings().instance();
-        instance.write(CHOSEN, &NOBODY.to_string())?;
+        instance.write(CHOSEN, &last_thread().to_string())?;
         instance.write("options/event-fork", "1")?;
         for pid in pids {
             if let Err(reason) = trace.follow(*pid) {
