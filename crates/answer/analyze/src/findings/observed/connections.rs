@@ -62,20 +62,22 @@ pub(crate) fn collect_monitored<'c>(log: &FindingEventLog<'c>) -> Vec<ObservedCo
     by_ends.into_values().collect()
 }
 
-/// Connections of captures, with their events, but those whose requests are known: what these spend their time on says more.
+/// Connections of captures, with their events, but those whose requests are known: what these spend their time on, or how they failed,
+/// says more.
 pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedConnection)> {
     let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
-    let timed = requests
-        .iter()
-        .filter(|request| request.is_call && request.times.is_some() && request.unknown.is_none());
-    let timed_flows: BTreeSet<i64> = timed
+    let known = requests.iter().filter(|request| {
+        let is_timed = request.is_call && request.times.is_some() && request.unknown.is_none();
+        is_timed || request.has_no_good_answer()
+    });
+    let known_flows: BTreeSet<i64> = known
         .map(|request| i64::from(unit_ids::parts(request.unit).0))
         .collect();
     let all = log
         .rows("TCP_CONNECTION")
         .iter()
         .map(|row| (*row, connection(log.input.events, *row as usize)));
-    all.filter(|(_, one)| !timed_flows.contains(&one.flow))
+    all.filter(|(_, one)| !known_flows.contains(&one.flow))
         .collect()
 }
 

@@ -1,7 +1,6 @@
 //! Where each request's time went: every part is given to one cause and one place, and what its server's own requests to others take is
 //! given to theirs. Findings and the table of requests both take their figures from here.
 
-use crate::critical_path::waited_for;
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
 use crate::findings::requests::ends_in_words::both_ends;
@@ -13,7 +12,7 @@ use crate::findings::requests::path_rates::{PathRate, measure_path_rates};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
 use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
-use crate::findings::requests::server_time::{AwaitedRequest, ServerTime};
+use crate::findings::requests::server_time::{AwaitedRequest, ServerTime, list_awaited};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
@@ -59,8 +58,8 @@ pub(crate) struct RequestAccounts<'r> {
     usual: BTreeMap<(&'r str, &'r str), Usual>,
     /// The quickest round trip between a client and a server, where only the client's side was seen.
     trips: BTreeMap<(&'r str, &'r str), i64>,
-    /// When each server worked: begin, end, of which request.
-    working: BTreeMap<&'r str, Vec<(u64, u64, i64)>>,
+    /// When each serving program had requests, until it had sent the answer: begin, end, of which request.
+    working: BTreeMap<String, Vec<(u64, u64, i64)>>,
     /// What went before on connections.
     history: ConnectionHistory,
 }
@@ -141,7 +140,7 @@ impl<'r> RequestAccounts<'r> {
         let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
         let mut trips: BTreeMap<(&str, &str), i64> = BTreeMap::new();
-        let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
+        let mut working: BTreeMap<String, Vec<(u64, u64, i64)>> = BTreeMap::new();
         for (at, request) in all.iter().enumerate() {
             if let Some(parent) = request.parent {
                 children.entry(parent).or_default().push(at);
@@ -167,9 +166,11 @@ impl<'r> RequestAccounts<'r> {
                     .map_or(trip, |times| times.work / times.trips());
                 *known = (*known).min(trip).min(answered_in.max(0));
             }
-            if let Some((from, to)) = request.at_server() {
+            if let Some((from, answered)) = request.at_server() {
+                let sending = request.times.map_or(0, |times| times.sending.max(0));
+                let to = answered.saturating_add(sending.unsigned_abs());
                 working
-                    .entry(&request.server)
+                    .entry(server_name(request))
                     .or_default()
                     .push((from, to, request.unit));
             }
@@ -332,7 +333,10 @@ impl<'r> RequestAccounts<'r> {
             ..work
         };
         self.work(request, work, &children, &mut shares, &mut |child| {
-            self.list_parts_of(child.request, child.times, child.ns, depth + 1, put);
+            let (request, times) = (child.request, child.times);
+            self.list_parts_of(request, times, child.ns, depth + 1, &mut |part| {
+                put(child.bound(part));
+            });
         });
         shares
     }
@@ -472,15 +476,18 @@ impl<'r> RequestAccounts<'r> {
         let children = self.children.get(&request.unit).into_iter().flatten();
         let timed = children.filter_map(|at| {
             let request = &self.all[*at];
-            let (begin, end) = (request.begin_ns().max(from), request.end_ns.min(to));
-            let ns = i64::try_from(end.saturating_sub(begin)).unwrap_or(i64::MAX);
-            let times = request.own_times.or(request.times)?;
-            let child = AwaitedRequest { request, times, ns };
+            let (begin_ns, end) = (request.begin_ns().max(from), request.end_ns.min(to));
+            let ns = i64::try_from(end.saturating_sub(begin_ns)).unwrap_or(i64::MAX);
+            let child = AwaitedRequest {
+                request,
+                times: request.own_times.or(request.times)?,
+                begin_ns,
+                ns,
+                removable_ns: ns,
+            };
             Some(child).filter(|child| child.ns > 0)
         });
-        waited_for(timed.collect(), |child| {
-            (child.request.begin_ns(), child.request.end_ns)
-        })
+        list_awaited(timed.collect())
     }
 
     fn usual(&self, request: &TracedRequest) -> Option<Usual> {
@@ -522,43 +529,57 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// A request that lies at the server: while its thread computes for others, waits for something, or does nothing.
+    /// A request that lies at the server: while that handles others, while the thread that reads it does something else, or while nothing
+    /// is known of.
     fn unread(&self, request: &TracedRequest, times: RequestTimes) -> Vec<(RequestCause, i64)> {
+        let others = self.unread_while_others(request, times);
         let Some(wait) = request.wait else {
-            let (queued, away) = self.unread_by_others(request, times);
-            return vec![(RequestCause::Queued, queued), (RequestCause::Away, away)];
+            let away = times.unread - others;
+            return vec![(RequestCause::Queued, others), (RequestCause::Away, away)];
         };
-        // Whatever it does, it does for others.
-        let busy = wait.cpu + wait.lock + wait.disk + wait.sleep + wait.child;
-        let parts = [
-            (RequestCause::Queued, busy),
+        let of_machine = [
             (RequestCause::NoCore, wait.runnable),
             (RequestCause::Stopped, wait.stopped),
             (RequestCause::Collect, wait.collect),
             (RequestCause::Observer, wait.observer),
         ];
-        let known: i64 = parts.iter().map(|(_, ns)| ns).sum();
-        let (others, _) = self.unread_by_others(request, times);
-        let rest = (times.unread - known).max(0);
-        let queued = others.saturating_sub(known).clamp(0, rest);
-        parts
+        let does = [
+            (RequestCause::Compute, wait.cpu),
+            (RequestCause::Lock, wait.lock),
+            (RequestCause::Disk, wait.disk),
+            (RequestCause::Sleep, wait.sleep),
+            (RequestCause::ChildProcess, wait.child),
+        ];
+        let sum = |parts: &[(RequestCause, i64)]| parts.iter().map(|(_, ns)| ns).sum::<i64>();
+        let (machine_ns, busy) = (sum(&of_machine), sum(&does));
+        // What the thread does while the server has others, it does for these.
+        let for_others = busy.min(others);
+        let rest = (times.unread - machine_ns - busy).max(0);
+        let queued = (others - for_others - machine_ns).clamp(0, rest);
+        let own = |(cause, ns): (RequestCause, i64)| {
+            let of_own = i128::from(ns) * i128::from(busy - for_others) / i128::from(busy.max(1));
+            (cause, of_own as i64)
+        };
+        let unknown = [
+            (RequestCause::Queued, for_others + queued),
+            (RequestCause::Away, rest - queued),
+        ];
+        of_machine
             .into_iter()
-            .chain([
-                (RequestCause::Queued, queued),
-                (RequestCause::Away, rest - queued),
-            ])
+            .chain(does.map(own))
+            .chain(unknown)
             .collect()
     }
 
-    /// The same by the requests that the server had meanwhile.
-    fn unread_by_others(&self, request: &TracedRequest, times: RequestTimes) -> (i64, i64) {
+    /// For how long of the time in which a request lay unread its server had others.
+    fn unread_while_others(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else {
-            return (0, times.unread);
+            return 0;
         };
         let from = read.saturating_sub(times.unread as u64);
         let spans = self
             .working
-            .get(request.server.as_str())
+            .get(&server_name(request))
             .map_or(&[][..], Vec::as_slice);
         let (mut busy, mut until) = (0, from);
         for (begin, end, unit) in spans.iter().take_while(|(begin, ..)| *begin < read) {
@@ -567,10 +588,9 @@ impl<'r> RequestAccounts<'r> {
                 until = (*end).min(read);
             }
         }
-        let busy = i64::try_from(busy)
+        i64::try_from(busy)
             .unwrap_or(times.unread)
-            .min(times.unread);
-        (busy, times.unread - busy)
+            .min(times.unread)
     }
 
     /// What the server did between the request and its answer: what it asked others meanwhile is theirs, of those that it waited for

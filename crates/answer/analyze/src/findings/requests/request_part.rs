@@ -27,7 +27,9 @@ pub(crate) enum RemainingLimit {
     Link(String),
     /// Distance, and the first windows of connections.
     Windows,
-    /// How much its way carries is not known.
+    /// Other requests that a server makes at the same time.
+    Beside,
+    /// How much its path carries is not known.
     Unknown,
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn find_responders(all: &mut [TracedRequest]) {
         .iter()
         .filter(|one| one.protocol == "NATS" && !one.is_call)
     {
-        if let Some(subject) = subject_of(&message.name, ["MSG", "HMSG"]) {
+        // What a server says by itself has no question, only what was said.
+        if let Some(subject) = subject_of(&message.status, ["MSG", "HMSG"]) {
             let whom = client_name(message);
             delivered
                 .entry(subject.to_owned())
@@ -78,10 +79,15 @@ mod tests {
     use super::*;
     use crate::findings::requests::request::RequestTimes;
 
-    fn nats(name: &str, client: &str, is_call: bool, begin: u64, end: u64) -> TracedRequest {
+    fn nats(said: &str, client: &str, is_call: bool, begin: u64, end: u64) -> TracedRequest {
+        let (name, status) = match is_call {
+            true => (said.into(), String::new()),
+            false => (String::new(), said.into()),
+        };
         TracedRequest {
             protocol: "NATS".into(),
-            name: name.into(),
+            name,
+            status,
             client: client.into(),
             server: "broker".into(),
             programs: ("python3".into(), "nats-server".into()),

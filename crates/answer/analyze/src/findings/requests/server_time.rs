@@ -1,14 +1,66 @@
 //! The time that a server has for a request: that of requests of its own which it waits for, and what its thread waits for while the
 //! answer leaves already.
 
+use crate::critical_path::waited_for;
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
+use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
+use std::collections::BTreeSet;
 
 /// A request that a server waited for, for so long, ns.
 #[derive(Clone, Copy)]
 pub(super) struct AwaitedRequest<'r> {
     pub(super) request: &'r TracedRequest,
     pub(super) times: RequestTimes,
+    /// Since when it did.
+    pub(super) begin_ns: u64,
     pub(super) ns: i64,
+    /// How much shorter the wait would be without it: others may go on beside it.
+    pub(super) removable_ns: i64,
+}
+
+impl AwaitedRequest<'_> {
+    /// From when to when the server waited for it, ns.
+    fn span(&self) -> (u64, u64) {
+        let end = self.begin_ns.saturating_add(self.ns.max(0).unsigned_abs());
+        (self.begin_ns, end)
+    }
+
+    /// What part of a request that it is made for can be taken out, under the limits that remain.
+    pub(super) fn bound<'p>(&self, part: RequestPart<'p>) -> RequestPart<'p> {
+        if part.removable_ns <= self.removable_ns {
+            return part;
+        }
+        RequestPart {
+            removable_ns: self.removable_ns,
+            limit: Some(RemainingLimit::Beside),
+            ..part
+        }
+    }
+}
+
+/// Of requests that a server had under way for one, those that it waited for, one behind the other, each with what could be saved
+/// without it: until the last of those beside it ended.
+pub(super) fn list_awaited(all: Vec<AwaitedRequest<'_>>) -> Vec<AwaitedRequest<'_>> {
+    let units = |of: &[AwaitedRequest<'_>]| of.iter().map(|one| one.request.unit).collect();
+    let spans: Vec<(i64, u64)> = all
+        .iter()
+        .map(|one| (one.request.unit, one.span().1))
+        .collect();
+    let mut awaited = waited_for(all, |one| (one.request.begin_ns(), one.request.end_ns));
+    let chosen: BTreeSet<i64> = units(&awaited);
+    let beside: Vec<u64> = spans
+        .into_iter()
+        .filter(|(unit, _)| !chosen.contains(unit))
+        .map(|(_, end)| end)
+        .collect();
+    for one in &mut awaited {
+        let (begin, end) = one.span();
+        let within = beside.iter().filter(|at| (begin..=end).contains(*at));
+        let remains = within.max().map_or(0, |last| last - begin);
+        let remains = i64::try_from(remains).unwrap_or(i64::MAX);
+        one.removable_ns = one.ns.saturating_sub(remains).max(0);
+    }
+    awaited
 }
 
 /// The time that a server has for a request, ns.
@@ -51,6 +103,34 @@ mod tests {
             ..TracedRequest::default()
         };
         ServerTime { ns, waited }.waits_in_answer(&request)
+    }
+
+    #[test]
+    fn without_one_request_its_server_waits_for_the_others_beside_it() {
+        let made = |unit: i64, total: i64, end_ns: u64| TracedRequest {
+            unit,
+            end_ns,
+            times: Some(RequestTimes {
+                total,
+                ..RequestTimes::default()
+            }),
+            ..TracedRequest::default()
+        };
+        // Two side by side, of which one takes 240; one before them.
+        let all = [made(1, 240, 300), made(2, 16, 80), made(3, 40, 50)];
+        let awaited = all.iter().map(|request| AwaitedRequest {
+            request,
+            times: request.times.unwrap_or_default(),
+            begin_ns: request.begin_ns(),
+            ns: request.times.map_or(0, |times| times.total),
+            removable_ns: 0,
+        });
+        let found = list_awaited(awaited.collect());
+        let found: Vec<(i64, i64, i64)> = found
+            .iter()
+            .map(|one| (one.request.unit, one.ns, one.removable_ns))
+            .collect();
+        assert_eq!(found, [(3, 40, 40), (1, 240, 220)]);
     }
 
     #[test]
