@@ -9,7 +9,7 @@
 use crate::sys;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A moment of the monotonic clock, and what it is in ns since 1970.
 static ORIGIN: OnceLock<(Instant, u64)> = OnceLock::new();
@@ -19,15 +19,32 @@ pub fn begin(moment: Instant, ns: u64) -> bool {
     ORIGIN.set((moment, ns)).is_ok()
 }
 
+/// How often both clocks are read, at most, until no other program ran in between.
+const ORIGIN_READS: usize = 16;
+/// Two readings of a clock that lie no further apart were not interrupted.
+const UNINTERRUPTED: Duration = Duration::from_micros(1);
+
 fn origin() -> &'static (Instant, u64) {
     ORIGIN.get_or_init(|| {
-        let (before, wall, after) = (Instant::now(), SystemTime::now(), Instant::now());
-        let since = wall
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos() as u64);
-        // The wall was read between the two.
-        (before + (after - before) / 2, since)
+        let mut closest = read_both();
+        for _ in 1..ORIGIN_READS {
+            if closest.0 <= UNINTERRUPTED {
+                break;
+            }
+            closest = read_both().min(closest);
+        }
+        (closest.1, closest.2)
     })
+}
+
+/// A moment of the monotonic clock and of the wall clock, which was read in between, and for how long that was.
+fn read_both() -> (Duration, Instant, u64) {
+    let (before, wall, after) = (Instant::now(), SystemTime::now(), Instant::now());
+    let since = wall
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64);
+    let took = after - before;
+    (took, before + took / 2, since)
 }
 
 /// The present, in ns since 1970.

@@ -419,18 +419,18 @@ fn the_account_of_one_run_tells_the_limit_of_calls() {
     }
 }
 
-/// The processor of a host counts where programs are real: with a twentieth of it, a call that burns CPU waits.
+/// The processor of a host counts where programs are real: with a hundredth of it, a transfer waits for seconds.
 #[test]
 fn a_share_of_a_processor_is_a_factor_where_it_can_be_given() {
     let place = Place::new();
-    let text = "host a; host b; 3 from a to b bulk_put 64 KiB 20 MB over tcp;";
+    let text = "host a; host b; 3 from a to b bulk_put 64 KiB 30 MB over tcp;";
     let words = [
         "factors",
         "--json",
         "-e",
         text,
         "-f",
-        "share of b = 2%, 100%",
+        "share of b = 1%, 100%",
     ];
     let ran = place.stackline(&words);
     if ran.status.code() == Some(3) {

@@ -3,9 +3,10 @@
 //! where this is not root's, or there is no Python.
 
 use crate::support::{Place, has_program, skip, wait_until};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A server that sleeps 20 ms for each request, and says when it listens.
@@ -68,11 +69,10 @@ fn shell(place: &Place, before: &[&str], script: &str) -> Option<String> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    said(output)
+    said(String::from_utf8(output.stderr).unwrap())
 }
 
-fn said(output: Output) -> Option<String> {
-    let err = String::from_utf8(output.stderr).unwrap();
+fn said(err: String) -> Option<String> {
     if err.contains("not looked at: threads") || err.contains("not permitted") {
         skip(&err);
         return None;
@@ -162,7 +162,7 @@ fn within_a_namespace_of_processes_one_that_runs_is_joined() {
     let script = "python3 server.py 18712 ready & server=$!
         until [ -e ready ]; do sleep 0.02; done
         python3 client.py 18712 0 & client=$!
-        $SL trace --pid $server --for 1s; code=$?
+        $SL trace --pid $server --for 4s; code=$?
         kill $server $client; exit $code";
     let within = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     if let Some(said) = shell(&place, &within, script) {
@@ -192,11 +192,8 @@ fn a_process_in_other_namespaces_is_seen_where_it_is() {
         return;
     };
     let pid = contained.pid.to_string();
-    let output = place
-        .command(&["trace", "--pid", &pid, "--for", "1s"])
-        .output()
-        .unwrap();
-    if let Some(said) = said(output) {
+    let traced = place.finish(&mut place.command(&["trace", "--pid", &pid, "--for", "4s"]));
+    if let Some(said) = said(traced.err) {
         has_items(&said, &format!("python3 on python3-{pid}"));
     }
 }
@@ -222,7 +219,7 @@ fn a_container_is_found_by_what_its_runtime_keeps() {
         echo 4194303 > $tasks/default/{other}/init.pid"
     );
     let traced = |word: &str| {
-        let script = format!("{keep}; exec $SL trace --container {word} --for 1s");
+        let script = format!("{keep}; exec $SL trace --container {word} --for 3s");
         shell(&place, &["unshare", "--mount"], &script)
     };
     for word in ["app", "shop/app", "c0ffee"] {
@@ -312,9 +309,8 @@ fn a_unit_and_a_control_group_are_joined_with_whoever_comes() {
         .into_iter()
         .enumerate()
     {
-        let words = ["trace", join[0], join[1], "--for", "4s"];
-        let mut trace = place.command(&words);
-        let trace = trace.stderr(Stdio::piped()).spawn().unwrap();
+        let trace = place.start(&mut place.command(&["trace", join[0], join[1]]));
+        wait_until("the trace is kept", || place.runs().len() > number);
         // The server comes while it is traced.
         std::thread::sleep(Duration::from_millis(800));
         let (port, ready) = ((18720 + number).to_string(), format!("ready{number}"));
@@ -324,7 +320,8 @@ fn a_unit_and_a_control_group_are_joined_with_whoever_comes() {
         std::thread::sleep(Duration::from_millis(400));
         let mut client = Beside::start(&place, &["python3", "client.py", &port, "5"]);
         assert!(client.0.wait().unwrap().success());
-        if let Some(said) = said(trace.wait_with_output().unwrap()) {
+        trace.process().signal(Signal::SIGINT);
+        if let Some(said) = said(trace.finish().err) {
             has_items(&said, "python3 on here");
         }
     }
