@@ -138,6 +138,7 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
         Some(object!({
             "try": at + 1,
             "metric": expected.metric,
+            "parts": expected.parts,
             "now": expected.now,
             "then": expected.then,
             "times_as_fast": expected.times_as_fast,
