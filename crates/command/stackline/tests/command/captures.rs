@@ -220,7 +220,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// A request that takes 30 ms, over a way of 10 ms, as a capture at the client or at the server sees it, by a clock that is
 /// three seconds ahead there; each with its IP header on.
-fn end(at_server: bool) -> Vec<u8> {
+pub(crate) fn end(at_server: bool) -> Vec<u8> {
     let mut file = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
     file.extend([2, 0, 4, 0]);
     [0_u32, 0, 65535, 101]
@@ -352,7 +352,7 @@ fn captures_of_both_ends_are_one_run_with_both_clocks() {
 }
 
 /// A capture of one connection on which a client asks so often before it hears an answer.
-fn pipelined(requests: usize) -> Vec<u8> {
+pub(crate) fn pipelined(requests: usize) -> Vec<u8> {
     let mut capture = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
     capture.extend([2, 0, 4, 0]);
     [0, 0, 65535, 101]

@@ -6,14 +6,14 @@ use std::process::Output;
 use std::time::Instant;
 
 /// A network that is up, with a name of its own; it is ended when a test fails, too.
-struct Kept {
+pub(crate) struct Kept {
     place: Place,
-    name: String,
+    pub(crate) name: String,
 }
 
 impl Kept {
     /// `None`, with the reason printed, where it cannot be made.
-    fn up(test: &str, rate: &str) -> Option<Self> {
+    pub(crate) fn up(test: &str, rate: &str) -> Option<Self> {
         let kept = Self {
             place: Place::new(),
             name: format!("{test}_{}", std::process::id()),
@@ -46,7 +46,7 @@ impl Kept {
     }
 
     /// Done by the command, which may leave the network behind.
-    fn stackline(&self, words: &[&str]) -> Finished {
+    pub(crate) fn stackline(&self, words: &[&str]) -> Finished {
         let Output {
             status,
             stdout,

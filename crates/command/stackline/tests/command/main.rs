@@ -32,6 +32,7 @@ mod hostile;
 mod hostile_runs;
 mod input;
 mod json;
+mod json_schema;
 mod kept;
 mod keywords;
 mod left;

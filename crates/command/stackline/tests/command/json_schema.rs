@@ -1,0 +1,353 @@
+//! What commands print with `--json` against `docs/reference/schema.json`: every output is as it says, and nothing that it says is
+//! never printed.
+
+mod outputs;
+
+use crate::captures::{end, pipelined};
+use crate::kept::Kept;
+use crate::support::blocks::Site;
+use crate::support::{Place, skip};
+use outputs::Outputs;
+
+/// Values that none of these outputs have.
+const NOT_HERE: [(&str, &str); 3] = [
+    ("host_usage.absent", "this kernel counts everything"),
+    ("line.times", "nothing was asked for again"),
+    ("factor_response.why_none", "every response has an answer"),
+];
+
+#[test]
+fn outputs_are_as_the_schema_says() {
+    let mut outputs = Outputs::new();
+    let groups: [fn(&mut Outputs); 12] = [
+        live_results,
+        simulated_results,
+        mistakes_and_failures,
+        plans_and_networks,
+        findings_and_predictions,
+        factors,
+        catalogues,
+        requests,
+        logs_and_monitors,
+        blocks,
+        displays,
+        papers,
+    ];
+    groups.iter().for_each(|group| group(&mut outputs));
+    let all = emulated(&mut outputs) & traced(&mut outputs);
+    assert!(outputs.wrong.is_empty(), "{}", outputs.wrong.join("\n"));
+    let never = outputs.never_printed();
+    let expected = |path: &String| NOT_HERE.iter().any(|(known, _)| known == path);
+    let never: Vec<&String> = never.iter().filter(|path| !expected(path)).collect();
+    assert!(!all || never.is_empty(), "never printed: {never:#?}");
+}
+
+fn live_results(outputs: &mut Outputs) {
+    let place = Place::new();
+    let text = "3 rr 32*50; 2 bulk_put 1 KiB*100 over unix; 2 connect_disconnect 0*20; 2 timelimit 0.3 bulk_put 64 KiB over unix; \
+                2 timelimit 0.3 rr 32 over unix";
+    outputs.of("run", &place, &["run", "--json", "-e", text]);
+    let words = ["show", "--json", "--percentiles", "50,99.99", "last"];
+    outputs.of("run", &place, &words);
+    let failing = "1 rr 32*10; 1 bulk_get 1000*10 < file in";
+    outputs.of("run", &place, &["run", "--json", "-e", failing]);
+}
+
+fn simulated_results(outputs: &mut Outputs) {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 10 Mbit/s 5 ms loss every 50; }
+        procedure connects {
+          initiator { StartMeasurement; repeat count { ConnectRequest; RpcCall(unit, reply); DisconnectRequest; } StopMeasurement; }
+          responder { repeat count { AwaitConnectIndication; RpcAwaitCallInd(unit); RpcReturn(reply); AwaitDisconnectIndication; } }
+        }
+        2 from a to b connects 32*20 across n in simulated;
+        2 from a to b rr 32*50 constant(1 ms) across n in simulated;
+        2 parallel across n in simulated: from a to b bulk_put 1000*50 | from b to a bulk_put 1000*50;
+        1 from a to b bulk_put N*50 over udp across n in simulated; N = 100, 1000;";
+    place.write("runs.stackline", text);
+    for name in ["before", "after"] {
+        let words = ["run", "--trace", "--json", "--name", name, "runs.stackline"];
+        outputs.of("run", &place, &words);
+    }
+    outputs.of("compare", &place, &["compare", "--json", "before", "after"]);
+    let words = ["lifelines", "--json", "--lines", "before"];
+    outputs.of("lifelines", &place, &words);
+}
+
+fn mistakes_and_failures(outputs: &mut Outputs) {
+    let place = Place::new();
+    for wrong in ["1 rr 32", "1 rr 32*5 over tcpp"] {
+        outputs.of("mistakes", &place, &["check", "--json", "-e", wrong]);
+    }
+    outputs.of("failure", &place, &["show", "--json", "nothing"]);
+    for right in ["1 rr 32*5", "2 timelimit 5 rr 32*5"] {
+        outputs.of("check", &place, &["check", "--json", "-e", right]);
+    }
+}
+
+/// What can be declared of networks.
+const NETWORKS: &str = "network odd {
+  host a { buffer 2 frames; single_buffered; copy 1.35 ms per packet, 0.47 us per byte; cpu 2; share 50%; }
+  host b { pace 5 Mbit/s; clock behind 20 ms; clock fast 12.5 ppm; clock ahead 1 s at 10 s; work 1 ms per message; polls 200 ms; priority messages; }
+  host c, d; switch x { buffer 256 KiB per port; cells 53; } switch y { queue 256 KiB fq_codel ecn; }
+  link a - x 10 Mbit/s 5 us charge wire mtu 9180;
+  link x -> y schedule(0 s 8 Mbit/s, 5 s 0 bit/s, 5.2 s 8 Mbit/s) every 10 s 270 ms loss gilbert_elliott(0.5%, 20%);
+  link y -> x 512 kbit/s 270 ms jitter exponential(2 ms) reordering duplicate 0.1% queue 50 packets red(min = 10 kB, max = 30 kB);
+  link y - b trace \"up\" schedule(0 s 1 ms, 2 s 3 ms) every 4 s loss schedule(0 s 0%, 3 s 2%);
+  link y - c unlimited 1 ms loss packets 3, 7;
+  host e; link y - e unlimited 1 ms loss every 100;
+  link y - d 1 Gbit/s 1 ms loss bit errors 1e-6 queue 64 KiB codel(target = 5 ms);
+}
+network imps {
+  imp P 316 { reassembly 10; window 4; channels 8; buffers 30; } imp Q tip { routing september; }
+  host v { down from 5 s to 20 s; } host w { fake word; }
+  link v - P 100 kbit/s 0 us; link w - Q unlimited 0 us; link P - Q 50 kbit/s 5 ms;
+}";
+
+fn plans_and_networks(outputs: &mut Outputs) {
+    let place = Place::new();
+    place.write("up", "100\n150\n2150\n");
+    place.write("odd.stackline", NETWORKS);
+    let words = ["net", "show", "--json", "odd.stackline"];
+    outputs.of("net_show", &place, &words);
+    let text = "host h via ssh \"h.example\" at \"10.1.2.3\" on cpu 1 files \"/tmp\"; host l share 50%;
+        network wan { host a, b; link a - b 10 Mbit/s 5 ms loss 1%; }
+        3 timelimit 5 from h to h rr 32, 64;
+        3 until 5% at most 20 warmup 1 s from a to b bulk_put uniform(10, 5000)*50 over tcp(nodelay, receive_buffer = 64 KiB) across wan in simulated;
+        1 from h to h bulk_get 1000*10 < file in;";
+    outputs.of("plan", &place, &["plan", "--json", "-e", text]);
+}
+
+/// Nine hosts whose data crosses a link with a short queue.
+fn crowded() -> String {
+    let hosts = (1..=9).map(|n| format!("host h{n}; link h{n} - x 10 Mbit/s 1 ms; "));
+    let parts: Vec<String> = (1..=9)
+        .map(|n| format!("from h{n} to b bulk_put 1000*20 over tcp"))
+        .collect();
+    format!(
+        "network n {{ {} host b; switch x; link x - b 10 Mbit/s 1 ms queue 3000 B; }} 1 parallel across n in simulated: {};",
+        hosts.collect::<String>(),
+        parts.join(" | ")
+    )
+}
+
+fn findings_and_predictions(outputs: &mut Outputs) {
+    let place = Place::new();
+    place.write("crowded.stackline", crowded());
+    for name in ["first", "second"] {
+        let words = ["run", "--trace", "--name", name, "crowded.stackline"];
+        place.stackline(&words).succeeds();
+    }
+    outputs.of("compare", &place, &["compare", "--json", "first", "second"]);
+    let words = ["lifelines", "--json", "--by", "host", "first"];
+    outputs.of("lifelines", &place, &words);
+    let text = "network n { host a, b; switch x; link a - x 10 Mbit/s 5 ms; link x - b 1 Mbit/s 5 ms queue 3000 B; }
+        1 from a to b bulk_put 1000*500 over tcp across n in simulated;
+        1 from a to b rr 32*50 over tcp across n in simulated;
+        1 from a to b bulk_put 1000*500 over discard across n in simulated;";
+    place.write("queue.stackline", text);
+    let words = ["run", "--trace", "--name", "queue", "queue.stackline"];
+    place.stackline(&words).succeeds();
+    outputs.of("diagnose", &place, &["diagnose", "--json", "queue"]);
+    outputs.of("predict", &place, &["predict", "--json", "queue.stackline"]);
+    let words = ["predict", "--json", "--run", "queue", "queue.stackline"];
+    outputs.of("predict", &place, &words);
+    let text = "network wan { host a, b; link a - b 10 Mbit/s 1 ms loss 100%; } 1 from a to b rr 32*10 across wan in simulated";
+    outputs.of("predict", &place, &["predict", "--json", "-e", text]);
+}
+
+fn factors(outputs: &mut Outputs) {
+    let place = Place::new();
+    let text =
+        "network n { host a, b; switch s; link a - s 1 Mbit/s 2 ms; link s - b 10 Mbit/s 20 ms; }
+        2 from a to b rr 1000, 200*30 over tcp(nodelay) across n;";
+    place.write("calls.stackline", text);
+    let varied = [
+        "-f",
+        "bandwidth of a - s x 10",
+        "-f",
+        "delay of s - b x 0.5",
+        "-f",
+        "bandwidth of s - b x 2",
+    ];
+    let words = ["factors", "--json", "calls.stackline", "--centre", "2"];
+    let priced = [
+        "--design",
+        "fraction=4",
+        "--cost",
+        "bandwidth of a - s x 10 = 300",
+    ];
+    outputs.of("factors", &place, &[&words[..], &priced, &varied].concat());
+    place.write("lan.stackline", LAN);
+    let words = [
+        "display",
+        "factors",
+        "--json",
+        "--across",
+        "lan.stackline",
+        "-f",
+        "bandwidth x 4",
+        "-f",
+        "cpu of vax x 2",
+        "--trials",
+        "2",
+    ];
+    outputs.of("factors", &place, &words);
+}
+
+fn catalogues(outputs: &mut Outputs) {
+    let place = Place::new();
+    for world in ["live", "emulated", "simulated"] {
+        outputs.of("stacks", &place, &["stacks", "--json", "--in", world]);
+    }
+    outputs.of("keywords", &place, &["keywords", "--json"]);
+    outputs.of("clean", &place, &["clean", "--json"]);
+}
+
+/// Requests of programs that are not ours, in captures of both ends.
+fn requests(outputs: &mut Outputs) {
+    let place = Place::new();
+    place.write("client.pcap", end(false));
+    place.write("server.pcap", end(true));
+    for name in ["one", "other"] {
+        let words = [
+            "import",
+            "--json",
+            "client.pcap",
+            "server.pcap",
+            "--name",
+            name,
+        ];
+        outputs.of("import", &place, &words);
+    }
+    outputs.of("diagnose", &place, &["diagnose", "--json", "one"]);
+    let words = ["lifelines", "--json", "--lines", "one"];
+    outputs.of("lifelines", &place, &words);
+    outputs.of("compare", &place, &["compare", "--json", "one", "other"]);
+    place.write("many.pcap", pipelined(5000));
+    outputs.of("import", &place, &["import", "--json", "many.pcap"]);
+}
+
+fn logs_and_monitors(outputs: &mut Outputs) {
+    let place = Place::new();
+    let log = "DPSS_START_WRITE; dpss1; 9; 1\nAPP_SEND; khons; 10; 0; 7; 1; 0; 49152\nnonsense\n";
+    place.write("server.log", log);
+    let words = ["import", "--json", "server.log", "--clock", "dpss1=1s"];
+    outputs.of("import", &place, &words);
+    let lines = place.stackline(&["watch", "--json", "--for", "300ms"]);
+    for line in lines.succeeds().out.lines() {
+        outputs.take("watch", &serde_json::from_str(line).unwrap());
+    }
+}
+
+fn blocks(outputs: &mut Outputs) {
+    let site = Site::new(1);
+    let mut bytes = Vec::new();
+    let mut picture = png::Encoder::new(&mut bytes, 200, 150);
+    picture.set_color(png::ColorType::Rgb);
+    let pixels = vec![7; 200 * 150 * 3];
+    let mut writer = picture.write_header().unwrap();
+    writer.write_image_data(&pixels).unwrap();
+    writer.finish().unwrap();
+    site.place.write("map.png", &bytes);
+    site.blocks(&["load", "map", "map.png"]).succeeds();
+    outputs.take("blocks_list", &site.blocks(&["list", "--json"]).json());
+    let place = Place::new();
+    let network = "network atm { host s1, s2, s3, master, app; switch x { buffer 1500 bytes per port; cells 53; }
+        link s1 - x 155.52 Mbit/s 100 us mtu 9180; link s2 - x 155.52 Mbit/s 100 us mtu 9180; link s3 - x 155.52 Mbit/s 100 us mtu 9180;
+        link master - x 155.52 Mbit/s 100 us mtu 9180; link app - x 155.52 Mbit/s 100 us mtu 9180; }";
+    place.write("atm.stackline", network);
+    let session = [
+        "blocks",
+        "replay",
+        "--json",
+        "--across",
+        "atm.stackline",
+        "--in",
+        "simulated",
+        "--interval",
+        "200ms",
+        "--for",
+        "2s",
+        "--disk",
+        "exponential(12 ms)",
+        "--blocks",
+        "60",
+    ];
+    outputs.of("blocks_replay", &place, &session);
+    outputs.of("diagnose", &place, &["diagnose", "--json", "last"]);
+    outputs.of("lifelines", &place, &["lifelines", "--json", "last"]);
+}
+
+/// A display and its client, between them a host for an internet server.
+const LAN: &str = "network lan { host sun, gateway; host vax { work 1 ms per message, 4 ms per operation; } switch x;
+    link sun - x 10 Mbit/s 1 ms; link gateway - x 10 Mbit/s 1 ms; link vax - x 10 Mbit/s 1 ms; }\n";
+
+fn displays(outputs: &mut Outputs) {
+    let place = Place::new();
+    place.write("lan.stackline", LAN);
+    let words = [
+        "display",
+        "bench",
+        "--json",
+        "--across",
+        "lan.stackline",
+        "--picture",
+        "vectors",
+        "--trials",
+        "2",
+        "--level",
+        "batched",
+    ];
+    let kept = [&words[..], &["--keep", "kept"]].concat();
+    outputs.of("display_bench", &place, &kept);
+    let two = ["--internet", "sun", "--beside", "gateway"];
+    outputs.of("display_bench", &place, &[&words[..], &two].concat());
+}
+
+fn papers(outputs: &mut Outputs) {
+    let place = Place::new();
+    outputs.of("reproduce_list", &place, &["reproduce", "--json"]);
+    let few = ["--transfers", "10", "--precision", "50", "--runs", "2"];
+    let words = [&["reproduce", "blast", "--json"][..], &few].concat();
+    outputs.of("reproduce", &place, &words);
+    let words = ["reproduce", "vsystem", "--json", "--only", "Table 3-1"];
+    outputs.of(
+        "reproduce",
+        &place,
+        &[&words[..], &["--runs", "0"]].concat(),
+    );
+    let text = "network pair { imp A, B 516; host x, y; link x - A 100 kbit/s 0 us; link y - B 100 kbit/s 0 us; link A - B 50 kbit/s 5 ms; }
+        1 from x to y bulk_put 1003 40 kB over ncp across pair;";
+    place.stackline(&["run", "--trace", "-e", text]).succeeds();
+    outputs.of("ncc", &place, &["ncc", "--json", "last"]);
+    let words = ["ncc", "--json", "--each", "2s", "last"];
+    outputs.of("ncc_each", &place, &words);
+}
+
+/// Whether this machine has emulated networks.
+fn emulated(outputs: &mut Outputs) -> bool {
+    let Some(network) = Kept::up("schema", "100 Mbit/s") else {
+        return false;
+    };
+    let set = ["net", "set", &network.name, "khons-s", "--delay", "7 ms"];
+    network.stackline(&set).succeeds();
+    let list = network.stackline(&["net", "list", "--json"]);
+    outputs.take("net_list", &list.json());
+    let text = "network measured { host a, b; link a - b 10 Mbit/s 5 ms; } 2 from a to b rr 32*20 across measured in emulated";
+    let words = ["run", "--json", "-e", text];
+    outputs.of("run", &Place::new(), &words);
+    true
+}
+
+/// Whether this machine can trace programs.
+fn traced(outputs: &mut Outputs) -> bool {
+    let place = Place::new();
+    let output = place.stackline(&["trace", "--json", "--", "true"]);
+    if output.status.code() == Some(3) {
+        skip(&output.err);
+        return false;
+    }
+    outputs.take("trace", &output.json());
+    true
+}
