@@ -198,9 +198,9 @@ impl RequestConnection {
             own.closed_ns.get_or_insert(at_ns);
             own.reset_ns = own.reset_ns.or(segment.reset.then_some(at_ns));
         }
-        if segment.reset && passing.arrives {
+        if ends && passing.arrives {
             self.directions[direction as usize]
-                .reset_arrived_ns
+                .end_arrived_ns
                 .get_or_insert(at_ns);
         }
         if segment.syn {

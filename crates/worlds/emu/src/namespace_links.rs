@@ -25,8 +25,11 @@ const GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 71, 1);
 pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x47, 0xa9, 0xfe, 0x47, 0x01];
 /// Index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
+/// The first index of an interface that is made here. A new namespace has more than `lo` where modules of tunnels are loaded: `tunl0`,
+/// `sit0` and others of the kernel, with the indices behind that of `lo`.
+const FIRST: u32 = 1000;
 /// Index of `eth0` in every host's namespace.
-const ETH0: u32 = 2;
+const ETH0: u32 = FIRST;
 /// Description of the request that fails without a driver for virtual Ethernet.
 pub(crate) const VETH: &str = "creating a virtual Ethernet pair";
 
@@ -37,7 +40,7 @@ pub(crate) fn host_mac(number: u32) -> [u8; 6] {
 
 /// Index of the central end of a host's pair.
 pub(crate) const fn central_index(number: u32) -> u32 {
-    LOOPBACK + 1 + number
+    FIRST + number
 }
 
 fn mac(kind: u8, number: u32) -> [u8; 6] {

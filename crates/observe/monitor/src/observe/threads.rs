@@ -352,18 +352,29 @@ impl ThreadTrace {
                 &["address"],
             );
         }
+        self.switch_on_calls(also, absent);
+    }
+
+    /// A call of which a kernel has no event is one that it does not have, unless it has no event of any.
+    fn switch_on_calls(&mut self, also: Also, absent: &mut BTreeMap<String, String>) {
         let receives = Call::RECEIVES.into_iter().filter(|_| also.receives);
+        let mut added = 0;
         for (call, name) in Call::ALWAYS.into_iter().chain(receives) {
-            add(
-                ThreadTraceKind::Calls(call),
-                &format!("syscalls/sys_enter_{name}"),
-                &[],
+            let (enter, exit) = (
+                format!("syscalls/sys_enter_{name}"),
+                format!("syscalls/sys_exit_{name}"),
             );
-            add(
-                ThreadTraceKind::Returns(call),
-                &format!("syscalls/sys_exit_{name}"),
-                &["ret"],
-            );
+            let enters = self
+                .rings
+                .add(ThreadTraceKind::Calls(call), &enter, "", &[]);
+            let returns = self
+                .rings
+                .add(ThreadTraceKind::Returns(call), &exit, "", &["ret"]);
+            added += u32::from(enters.is_ok() && returns.is_ok());
+        }
+        if added == 0 {
+            let why = "this kernel does not report them (CONFIG_FTRACE_SYSCALLS), so what threads wait for is not distinguished";
+            absent.insert("system calls".into(), why.into());
         }
     }
 

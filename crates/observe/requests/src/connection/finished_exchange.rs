@@ -236,7 +236,8 @@ impl RequestConnection {
         }
     }
 
-    /// When the side that is asked closed or reset the connection before the other did, and why there is no answer then.
+    /// When the side that is asked had closed or reset the connection before the other did, as the other heard, and why there is no
+    /// answer then.
     fn ended_by_server(&self, asks: EventStreamDirection) -> Option<(u64, &'static str)> {
         let (client, server) = (
             &self.directions[asks as usize],
@@ -249,7 +250,7 @@ impl RequestConnection {
         } else {
             SERVER_CLOSED
         };
-        is_first.then_some((at_ns, why))
+        is_first.then_some((server.end_arrived_ns.unwrap_or(at_ns), why))
     }
 
     /// The handshake before the first call is part of that call.
@@ -364,7 +365,7 @@ impl RequestConnection {
                 "nothing answered its connection"
             }),
             is_unopened: true,
-            gave_up: answers.reset_arrived_ns.or(answers.reset_ns),
+            gave_up: answers.end_arrived_ns.or(answers.reset_ns),
         })
     }
 

@@ -66,8 +66,8 @@ pub(super) struct RequestStreamState {
     /// When its sender closed this direction, and when it reset the connection.
     pub(super) closed_ns: Option<u64>,
     pub(super) reset_ns: Option<u64>,
-    /// When that came to the other side, where its door is watched.
-    pub(super) reset_arrived_ns: Option<u64>,
+    /// When the first of both came to the other side, where its door is watched.
+    pub(super) end_arrived_ns: Option<u64>,
     /// Behind the farthest byte that was reported.
     pub(super) dissected_end: u64,
     /// What its sender's program wrote, and its receiver's read.

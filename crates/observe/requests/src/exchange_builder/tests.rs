@@ -903,3 +903,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_request_to_a_connection_that_is_closed_ends_when_its_client_hears_of_it() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.send(20, 0, GET, "");
+    path.send(30, 1, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "");
+    // The server closes the idle connection, and the client asks before it hears of that.
+    path.send(1_000, 1, b"", "F");
+    path.send(1_002, 0, GET, "");
+    let done = path.finish();
+    assert_eq!(
+        (done[1].void, done[1].gave_up),
+        (Some("the server closed its connection"), Some(1_005 * MS))
+    );
+}

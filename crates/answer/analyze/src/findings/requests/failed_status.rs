@@ -82,6 +82,13 @@ const ALERTS: &[(&str, &str)] = &[
     ("120", "no application protocol in common"),
 ];
 
+/// Whether a client introduces itself by a request, or asks what its server can do: an error is an answer, and it goes on.
+#[must_use]
+pub(crate) fn is_introduction(protocol: &str, name: &str) -> bool {
+    let command = name.split([' ', ':']).next().unwrap_or_default();
+    protocol == "RESP" && ["CLIENT", "COMMAND", "HELLO"].contains(&command)
+}
+
 /// Whether the answer of a protocol says that its request failed: HTTP from 400 on, gRPC but 0, errors of databases, brokers and
 /// caches, alerts of TLS. Nothing found is no error.
 #[must_use]

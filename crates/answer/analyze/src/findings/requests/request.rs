@@ -1,7 +1,7 @@
 //! Requests of programs that are not ours, as a trace tells of them: what each was, and where its time went. It finds nothing.
 
 use crate::findings::requests::control_connections::{AlternatingMessage, find_control_requests};
-use crate::findings::requests::failed_status::is_failure_status;
+use crate::findings::requests::failed_status::{is_failure_status, is_introduction};
 use crate::findings::requests::responders::{RequestResponder, find_responders};
 use crate::findings::rows::EventRows;
 use stackline_events::unit_ids;
@@ -210,7 +210,11 @@ impl TracedRequest {
     pub(crate) fn has_failed(&self) -> bool {
         let is_set_up =
             !self.is_unopened && SET_UPS.iter().any(|words| self.name.starts_with(words));
-        (self.is_call || is_set_up) && is_failure_status(&self.protocol, &self.status)
+        // A refused login of one of those is said by its word.
+        let is_answer =
+            is_introduction(&self.protocol, &self.name) && self.status.starts_with("ERR");
+        let is_tried = self.is_call || is_set_up;
+        is_tried && !is_answer && is_failure_status(&self.protocol, &self.status)
     }
 
     /// Whether it failed: its answer says so, or there is none. What was not captured did not.

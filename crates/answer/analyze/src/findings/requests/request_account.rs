@@ -545,10 +545,10 @@ impl<'r> RequestAccounts<'r> {
         ];
         let does = [
             (RequestCause::Compute, wait.cpu),
-            (RequestCause::Lock, wait.lock),
             (RequestCause::Disk, wait.disk),
-            (RequestCause::Sleep, wait.sleep),
             (RequestCause::ChildProcess, wait.child),
+            // A thread without work waits at a lock, perhaps for a time, until another hands it a request.
+            (RequestCause::Away, wait.lock + wait.sleep),
         ];
         let sum = |parts: &[(RequestCause, i64)]| parts.iter().map(|(_, ns)| ns).sum::<i64>();
         let (machine_ns, busy) = (sum(&of_machine), sum(&does));

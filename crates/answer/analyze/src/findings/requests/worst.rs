@@ -62,6 +62,28 @@ impl Worst<'_> {
         place_in_words(self.place)
     }
 
+    /// The same of long messages: from whom most bytes come.
+    pub(crate) fn from_sender(&self) -> String {
+        let bytes = self.calls_at_place().map(|request| request.bytes);
+        let (there, back) = bytes.fold((0_i64, 0_i64), |(there, back), bytes| {
+            (there.saturating_add(bytes.0), back.saturating_add(bytes.1))
+        });
+        match self.place.split_once(" > ") {
+            Some((client, server)) if back > there => {
+                place_in_words(&format!("{server} > {client}"))
+            }
+            _ => self.between(),
+        }
+    }
+
+    /// The same of messages of which it does not matter who sends them: `between app and db`.
+    pub(crate) fn between_both(&self) -> String {
+        match self.place.split_once(" > ") {
+            Some((client, server)) if client != server => format!("between {client} and {server}"),
+            _ => self.between(),
+        }
+    }
+
     /// What it takes in words: `12 % of the time, 3.40 ms each`.
     pub(crate) fn time_in_words(&self) -> String {
         let few = self

@@ -70,7 +70,7 @@ pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let worst = find_worst_place(log, RequestCause::SlowStart, LEAST_NETWORK_NS)?;
     let sentence = format!(
         "long messages {} start on new connections, whose congestion windows begin at ten segments and double each round trip: {}",
-        worst.between(),
+        worst.from_sender(),
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.85, sentence);
@@ -117,7 +117,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     };
     let sentence = format!(
         "long messages {} are transferred at {}: {}{link}{why}",
-        worst.between(),
+        worst.from_sender(),
         units::format_rate(rate),
         worst.time_in_words()
     );
@@ -144,7 +144,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let Some(queue) = ContendedQueue::of(log, &worst.messages(log)) else {
         let sentence = format!(
             "messages {} take {each} longer on the network than the quickest: {share} of the time; they wait in its queues, or are lost",
-            worst.between()
+            worst.between_both()
         );
         let found = report_request_cause(kind, log, &worst, 0.8, sentence);
         return Some(found.attempt(
@@ -156,7 +156,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .map_or_else(String::new, |whose| format!(": {whose}"));
     let sentence = format!(
         "messages {} wait {each} in queues: {share} of the time, before {}{whose}",
-        worst.between(),
+        worst.between_both(),
         queue.port
     );
     let found =
