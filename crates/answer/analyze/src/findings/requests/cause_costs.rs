@@ -58,6 +58,39 @@ pub(crate) enum RequestCause {
     BackOff,
 }
 
+/// Who takes a part of a request's time that is neither a program's nor a host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlacelessTaker {
+    SetUp,
+    Network,
+    Losses,
+}
+
+impl PlacelessTaker {
+    /// As the table of requests and findings call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::SetUp => "set-up",
+            Self::Network => "network",
+            Self::Losses => "losses",
+        }
+    }
+}
+
+impl RequestCause {
+    /// Who takes its time, where that is no program and no host.
+    pub(crate) const fn placeless_taker(self) -> Option<PlacelessTaker> {
+        match self {
+            Self::Lookup | Self::Handshake => Some(PlacelessTaker::SetUp),
+            Self::Connect | Self::SlowStart | Self::Rate | Self::Queue | Self::Distance => {
+                Some(PlacelessTaker::Network)
+            }
+            Self::ConnectLost | Self::Loss => Some(PlacelessTaker::Losses),
+            _ => None,
+        }
+    }
+}
+
 /// What one cause takes at one place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestCauseCost {

@@ -6,7 +6,9 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, counted, percent};
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::observed::connections::format_ns;
-use crate::findings::requests::costs::{RequestCause, client_name, server_name};
+use crate::findings::requests::costs::{
+    PlacelessTaker, RequestCause, RequestCosts, client_name, server_name,
+};
 use crate::findings::requests::request::TracedRequest;
 use crate::statistics::to_f64;
 
@@ -71,19 +73,33 @@ kinds! {
 /// Kinds that are no matter of time: requests that failed.
 pub(crate) const FAILURES: [&str; 3] = [UNANSWERED.name, ENDED.name, FAILED.name];
 
+/// How much of requests' time is set-up and the network's, as the table of requests has it.
+fn without_place_in_words(costs: &RequestCosts) -> String {
+    let set_up = costs.share_of(PlacelessTaker::SetUp);
+    let network = costs.share_of(PlacelessTaker::Network);
+    match (network >= LEAST, set_up >= LEAST) {
+        (true, true) => format!(
+            ", of which {} is the network and {} set-up of security or a lookup",
+            percent(network),
+            percent(set_up)
+        ),
+        (true, false) => format!(", of which {} is the network", percent(network)),
+        (false, true) => format!(
+            ", of which {} is set-up of security or a lookup",
+            percent(set_up)
+        ),
+        (false, false) => String::new(),
+    }
+}
+
 /// What is said of requests that nothing limits.
 pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
         return None;
     }
-    let share = costs.network_share();
     let each = costs.total_ns as f64 / to_f64(costs.roots.max(1));
-    let of_network = if share >= LEAST {
-        format!(", of which {} is the network", percent(share))
-    } else {
-        String::new()
-    };
+    let of_network = without_place_in_words(costs);
     let looked = costs.of_cause(RequestCause::Observer) as f64 / costs.total_ns.max(1) as f64;
     let of_network = match looked >= LEAST {
         true => format!(

@@ -2,7 +2,9 @@
 //! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
-pub(crate) use crate::findings::requests::cause_costs::{RequestCause, RequestCauseCost};
+pub(crate) use crate::findings::requests::cause_costs::{
+    PlacelessTaker, RequestCause, RequestCauseCost,
+};
 use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 pub(crate) use crate::findings::requests::least_time::LARGE;
@@ -99,15 +101,13 @@ impl RequestCosts {
         })
     }
 
-    /// How much of the time is distance, and what sets connections up.
-    pub(crate) fn network_share(&self) -> f64 {
-        let causes = [
-            RequestCause::Distance,
-            RequestCause::Connect,
-            RequestCause::Handshake,
-            RequestCause::Lookup,
-        ];
-        let ns: i64 = causes.into_iter().map(|cause| self.of_cause(cause)).sum();
+    /// How much of the time somebody takes who has no place: the network, set-up, losses.
+    pub(crate) fn share_of(&self, taker: PlacelessTaker) -> f64 {
+        let costs = self.costs.iter();
+        let ns: i64 = costs
+            .filter(|((cause, _), _)| cause.placeless_taker() == Some(taker))
+            .map(|(_, cost)| cost.ns)
+            .sum();
         ns as f64 / self.total_ns.max(1) as f64
     }
 

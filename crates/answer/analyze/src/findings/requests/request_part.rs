@@ -49,14 +49,10 @@ impl RequestPart<'_> {
 
     /// Who takes it: a program and its host, the network, losses on it, or the set-up.
     pub(crate) fn taker(&self) -> String {
+        if let Some(taker) = self.cause.placeless_taker() {
+            return taker.name().to_owned();
+        }
         match self.cause {
-            RequestCause::Lookup | RequestCause::Handshake => "set-up".to_owned(),
-            RequestCause::Connect
-            | RequestCause::SlowStart
-            | RequestCause::Rate
-            | RequestCause::Queue
-            | RequestCause::Distance => "network".to_owned(),
-            RequestCause::ConnectLost | RequestCause::Loss => "losses".to_owned(),
             RequestCause::GivenUp if self.request.is_unopened => address(self.request),
             RequestCause::GivenUp | RequestCause::Ended => server_name(self.request),
             RequestCause::Responder => self.place.trim_end_matches(',').to_owned(),

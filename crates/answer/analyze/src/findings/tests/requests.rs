@@ -249,6 +249,18 @@ fn of_healthy_requests_nothing_is_alleged() {
 }
 
 #[test]
+fn set_up_is_no_network_in_words_as_it_is_none_in_the_table() {
+    let one = Planted::of(0, &[("handshake", 9), ("there", 1), ("back", 2)]);
+    let found = found(&ten(&one)[..1]);
+    assert_eq!(found[0].kind, "healthy");
+    let sentence = &found[0].sentence;
+    assert!(
+        sentence.contains("25 % is the network and 75 % set-up"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn requests_that_wait_while_the_server_works_on_others_are_queued() {
     // Four come at once, each takes 20 ms, one after the other.
     let one = |at: i64| Planted {

@@ -5,7 +5,7 @@ use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::cause_costs::NEARLY_ALL;
 use crate::findings::requests::causes::TIME_OUT_NS;
-use crate::findings::requests::costs::{RequestCause, RequestCosts};
+use crate::findings::requests::costs::{PlacelessTaker, RequestCause, RequestCosts};
 use crate::findings::requests::ends_in_words::client_in_words;
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{TracedRequest, server_name};
@@ -331,7 +331,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (false, None) => "; packets and calls do not show what it does",
     };
     // A server that takes little is not why it takes long.
-    let network_share = worst.costs.network_share();
+    let network_share = worst.costs.share_of(PlacelessTaker::Network);
     if network_share > found.share {
         found.sentence += &format!("; {} is spent on the network", percent(network_share));
     }
