@@ -245,6 +245,22 @@ fn upload() -> Expected {
     of("large upload", wire)
 }
 
+/// Ten segments at first, then the rest of 30 kB when they are acknowledged: there is room for 64 kB all the time.
+fn first_window() -> Expected {
+    let mut wire = opened(10);
+    let mut all = b"POST /up HTTP/1.1\r\nHost: web\r\nContent-Length: 30000\r\n\r\n".to_vec();
+    all.extend(vec![b'z'; 30_000]);
+    let begun = wire.now;
+    wire.bursts(Side::Client, &all[..10 * SEGMENT], 10);
+    wire.now = begun + 2 * wire.delay + 40;
+    wire.bursts(Side::Client, &all[10 * SEGMENT..], 10);
+    wire.now += wire.delay + MS;
+    wire.bursts(Side::Server, SMALL, 10);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    of("first window", wire)
+}
+
 fn idle_close() -> Expected {
     let mut wire = opened(10);
     wire.asks("/a", MS, SMALL);
@@ -426,6 +442,7 @@ fn exchanges() -> Vec<Expected> {
         cut_off(),
         errors(),
         upload(),
+        first_window(),
         idle_close(),
         lost_request(),
         server_pause(),

@@ -120,6 +120,15 @@ impl StreamPointProgress {
         before.map_or(self.begin, |moment| moment.end)
     }
 
+    /// The same, where something is known of before that moment.
+    #[must_use]
+    pub fn end_before(&self, at_ns: u64) -> Option<u64> {
+        let at = self.moments.partition_point(|moment| moment.at_ns <= at_ns);
+        self.moments
+            .get(at.checked_sub(1)?)
+            .map(|moment| moment.end)
+    }
+
     /// The moments at which bytes between two offsets passed.
     #[must_use]
     pub fn between(&self, from: u64, end: u64) -> Vec<ProgressMoment> {

@@ -17,6 +17,7 @@ const VERDICTS: &[(&str, &[&str])] = &[
     ("cut off", &["unanswered_requests"]),
     ("5xx", &["failed_requests"]),
     ("large upload", &["request_rate"]),
+    ("first window", &["healthy"]),
     ("idle close", &["server_ends_connection"]),
     ("loss of a request's end", &["request_loss"]),
     ("pause within an answer", &["server_takes"]),

@@ -9,6 +9,8 @@ const CLIENT: [u8; 4] = [10, 9, 0, 1];
 const SERVER: [u8; 4] = [10, 9, 0, 2];
 /// Data of a segment.
 pub(crate) const SEGMENT: usize = 1448;
+/// What the server has room for at first, bytes.
+const SERVER_ROOM: u16 = 500 * 128;
 /// An acknowledgement leaves so long after what it acknowledges, us.
 const ACKS: u64 = 20;
 
@@ -37,7 +39,7 @@ struct Segment {
     sequence: u32,
     data: Vec<u8>,
     flags: Flags,
-    /// What its sender has room for, in units of 128 bytes.
+    /// What its sender has room for, in units of 128 bytes, but of bytes in a SYN.
     window: u16,
 }
 
@@ -139,9 +141,12 @@ impl Wire {
             sequence,
             data: data.to_vec(),
             flags,
-            window: match side {
-                Side::Client => (self.room / 128) as u16,
-                Side::Server => 500,
+            // How windows are scaled is not agreed on before both SYNs have come.
+            window: match (side, flags.syn) {
+                (Side::Client, false) => (self.room / 128) as u16,
+                (Side::Client, true) => self.room.min(usize::from(u16::MAX)) as u16,
+                (Side::Server, false) => 500,
+                (Side::Server, true) => SERVER_ROOM,
             },
         };
         self.leaves.push((at, side, segment));

@@ -171,7 +171,10 @@ impl RequestConnection {
         };
         let waited_ns = at_ns.saturating_sub(before.at_ns);
         let heard_ns = at_ns.saturating_sub(trip_ns);
-        let had_no_room = own.room.end_at(heard_ns.saturating_sub(LETS_GO_NS)) < range.end;
+        // Of the time before its receiver first said how much it has room for, nothing is known.
+        let room_end = own.room.end_before(heard_ns.saturating_sub(LETS_GO_NS));
+        let had_no_room =
+            room_end.is_some_and(|room_end| !own.has_room_for_more(range.from, room_end));
         if had_no_room && own.full_since.is_none() && waited_ns >= FULL_NS {
             own.full_ns = own.full_ns.saturating_add(waited_ns);
             return remember(&mut own.full, (before.at_ns, at_ns), &mut self.left_out);
@@ -331,8 +334,8 @@ impl RequestConnection {
         let sent = &mut self.directions[1 - direction as usize];
         sent.zero_windows += u64::from(is_zero && !std::mem::replace(&mut sent.is_zero, is_zero));
         let sent = &mut self.directions[1 - direction as usize];
-        // What comes out of its turn says nothing new.
-        if !segment.syn && !is_old {
+        // What comes out of its turn says nothing new. The answer to a SYN says how much there is room for at first.
+        if !is_old {
             // How the window is scaled is said at the beginning alone; none is none.
             let is_known = !self.midway || window == 0;
             sent.room_end = is_known.then_some(up_to.saturating_add(window));

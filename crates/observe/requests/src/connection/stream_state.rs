@@ -105,8 +105,13 @@ impl RequestStreamState {
     /// Whether the receiver has no room for another segment beyond what has left.
     pub(super) fn is_out_of_room(&self) -> bool {
         let sent = self.left.end().max(self.arrived.progress().end());
-        let room = self.room_end.map(|end| end.saturating_sub(sent));
-        sent > 0 && room.is_some_and(|room| room < self.largest.clamp(1, SEGMENT))
+        let has_room = |room_end| self.has_room_for_more(sent, room_end);
+        sent > 0 && !self.room_end.is_none_or(has_room)
+    }
+
+    /// Whether another segment may be sent behind `sent` bytes where there is room for all before `room_end`.
+    pub(super) fn has_room_for_more(&self, sent: u64, room_end: u64) -> bool {
+        room_end.saturating_sub(sent) >= self.largest.clamp(1, SEGMENT)
     }
 
     /// How its bytes passed where they were first seen: at its sender's door, or else at its receiver's.
