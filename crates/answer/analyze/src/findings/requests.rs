@@ -14,6 +14,7 @@ pub(super) mod general_names;
 pub(super) mod given_up;
 pub(super) mod in_order;
 pub(super) mod least_time;
+pub(super) mod long_transfers;
 pub(super) mod message_delays;
 pub(super) mod named;
 pub(super) mod network;

@@ -4,14 +4,14 @@ use crate::findings::requests::request::{RequestTimes, TracedRequest};
 
 /// What the network recorded of a message, ns.
 #[derive(Clone, Copy)]
-pub(super) struct RequestMessageNetwork {
-    pub(super) is_sender_seen: bool,
-    pub(super) held_ns: i64,
-    pub(super) paused_ns: i64,
+struct RequestMessageNetwork {
+    is_sender_seen: bool,
+    held_ns: i64,
+    paused_ns: i64,
     /// Its sender waited for what the other end said.
-    pub(super) awaited_ns: i64,
-    pub(super) window_ns: i64,
-    pub(super) again_ns: i64,
+    awaited_ns: i64,
+    window_ns: i64,
+    again_ns: i64,
 }
 
 /// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
@@ -27,7 +27,7 @@ pub(super) struct MessageDelays {
 
 impl MessageDelays {
     /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
-    pub(super) fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
+    fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
         // Where its sender is not seen, all of it is seen as on its way.
         let mut sender_has = if net.is_sender_seen {
             leaves
@@ -52,6 +52,23 @@ impl MessageDelays {
             rest: rest - again,
         }
     }
+}
+
+/// What keeps a request from arriving.
+pub(super) fn request_delays(request: &TracedRequest, times: RequestTimes) -> MessageDelays {
+    let net = request.network;
+    MessageDelays::of(
+        times.hold,
+        times.there,
+        RequestMessageNetwork {
+            is_sender_seen: !times.is_of_server,
+            held_ns: net.held_there_ns,
+            paused_ns: net.paused_there_ns,
+            awaited_ns: net.awaited_there_ns,
+            window_ns: net.window_there_ns,
+            again_ns: net.again_there_ns,
+        },
+    )
 }
 
 /// What keeps an answer from arriving.

@@ -409,6 +409,11 @@ impl Slowest {
         self.full >= FULL
     }
 
+    /// Its rate, bit/s.
+    pub(crate) const fn bit_s(&self) -> f64 {
+        self.bit_s
+    }
+
     /// How much of the time it was used.
     pub(crate) const fn share(&self) -> f64 {
         self.full

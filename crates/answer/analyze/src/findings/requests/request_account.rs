@@ -5,9 +5,7 @@ pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
 use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE, RemainingTransfer};
-use crate::findings::requests::message_delays::{
-    MessageDelays, RequestMessageNetwork, answer_delays,
-};
+use crate::findings::requests::message_delays::{answer_delays, request_delays};
 use crate::findings::requests::path_rates::{PathRate, measure_path_rates};
 use crate::findings::requests::queueing::{RequestMessageKey, measure_queue_waits};
 use crate::findings::requests::request::{RequestTimes, TracedRequest, client_name, server_name};
@@ -356,19 +354,7 @@ impl<'r> RequestAccounts<'r> {
     /// The request leaves and travels. Returns how long its client waited meanwhile for what the server said.
     fn there(&self, shares: &mut RequestShares<'_>, times: RequestTimes) -> i64 {
         let request = shares.request;
-        let net = request.network;
-        let delays = MessageDelays::of(
-            times.hold,
-            times.there,
-            RequestMessageNetwork {
-                is_sender_seen: !times.is_of_server,
-                held_ns: net.held_there_ns,
-                paused_ns: net.paused_there_ns,
-                awaited_ns: net.awaited_there_ns,
-                window_ns: net.window_there_ns,
-                again_ns: net.again_there_ns,
-            },
-        );
+        let delays = request_delays(request, times);
         shares.of_client(RequestCause::ClientPause, delays.paused);
         shares.of_client(RequestCause::Held, delays.held);
         shares.of_server(RequestCause::Window, delays.window);

@@ -7,6 +7,7 @@ use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::causes::server_causes::slowest_name;
 use crate::findings::requests::costs::{LARGE, RequestCause, RequestCosts};
+use crate::findings::requests::long_transfers::LongTransfers;
 use crate::findings::requests::network::{ContendedQueue, Drops, Slowest};
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{
@@ -89,19 +90,15 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
         return None;
     }
-    let of_place = worst
-        .costs
-        .requests
-        .iter()
-        .filter(|request| format_client_server(request) == worst.place);
-    let bytes: i64 = of_place
-        .map(|request| request.bytes.0.max(request.bytes.1))
-        .sum();
-    let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);
+    let rate = LongTransfers::of(&worst).rate_bit_s();
     if worst.is_within_a_host() && rate >= WITHIN_BIT_S {
         return None;
     }
     let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
+    // Nothing goes faster than the slowest link of its path.
+    let rate = slowest
+        .as_ref()
+        .map_or(rate, |slowest| rate.min(slowest.bit_s()));
     let link = slowest
         .as_ref()
         .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
