@@ -119,6 +119,7 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::REQUEST_LOSS,
     requests::causes::REQUEST_WINDOW,
     requests::causes::REQUEST_SLOW_START,
+    requests::causes::SENDER_WINDOW,
     requests::causes::REQUEST_RATE,
     requests::causes::REQUEST_QUEUE,
     requests::causes::ONE_AT_A_TIME,

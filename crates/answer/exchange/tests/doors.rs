@@ -261,6 +261,40 @@ fn first_window() -> Expected {
     of("first window", wire)
 }
 
+/// A path that carries two segments in 24 ms, a round trip of 20 ms away.
+fn slow_path() -> Expected {
+    let mut wire = opened(10);
+    wire.requests("/big");
+    wire.now += MS;
+    for part in answer(150_000).chunks(2 * SEGMENT) {
+        wire.bursts(Side::Server, part, 10);
+        wire.now += 24 * MS - 20;
+    }
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    of("slow path", wire)
+}
+
+/// A server that has no more than 68 kB under way in each round trip of 60 ms, which leave at 100 Mbit/s, although there is room for more.
+fn small_send_buffer() -> Expected {
+    let mut wire = Wire::new(30 * MS);
+    wire.room = 1 << 22;
+    wire.opens();
+    wire.requests("/big");
+    wire.now += MS;
+    let all = answer(1_000_000);
+    let (mut rest, mut window) = (all.as_slice(), 10);
+    while !rest.is_empty() {
+        let begun = wire.now;
+        let (part, behind) = rest.split_at(rest.len().min(window * SEGMENT));
+        wire.bursts(Side::Server, part, 116);
+        wire.now = begun + 2 * wire.delay + 40;
+        (rest, window) = (behind, (2 * window).min(47));
+    }
+    wire.closes(Side::Client);
+    of("small send buffer", wire)
+}
+
 fn idle_close() -> Expected {
     let mut wire = opened(10);
     wire.asks("/a", MS, SMALL);
@@ -443,6 +477,8 @@ fn exchanges() -> Vec<Expected> {
         errors(),
         upload(),
         first_window(),
+        small_send_buffer(),
+        slow_path(),
         idle_close(),
         lost_request(),
         server_pause(),

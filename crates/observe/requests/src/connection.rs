@@ -7,6 +7,7 @@ mod doors;
 mod finished_exchange;
 mod loss_waits;
 mod open_exchange;
+mod send_stalls;
 mod stream_state;
 mod transfer_account;
 
@@ -486,6 +487,9 @@ impl RequestConnection {
             }
             while own.held.front().is_some_and(|(end, ..)| *end <= needed) {
                 own.held.pop_front();
+            }
+            while own.stalls.front().is_some_and(|stall| stall.from <= needed) {
+                own.stalls.pop_front();
             }
             while own.gaps.front().is_some_and(|gap| gap.end <= needed) {
                 own.gaps.pop_front();

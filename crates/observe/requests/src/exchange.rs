@@ -44,6 +44,9 @@ pub struct ExchangeMessage {
     pub paused_ns: u64,
     /// How long its sender waited in the midst of it for what the other end said then (`100 Continue`), beside a round trip, ns.
     pub awaited_ns: u64,
+    /// How long its sender stood still in the midst of it until an acknowledgement came, although there was room and nothing was lost,
+    /// ns: no more was under way than it allows itself.
+    pub stalled_ns: u64,
     /// How long its receiver read nothing although bytes of it lay there, ns.
     pub late_ns: u64,
 }

@@ -512,6 +512,8 @@ impl ExchangeEventWriter<'_> {
             paused_there_ns: sum(request, |message| message.paused_ns),
             paused_back_ns: sum(response, |message| message.paused_ns),
             awaited_there_ns: sum(request, |message| message.awaited_ns),
+            stalled_there_ns: sum(request, |message| message.stalled_ns),
+            stalled_back_ns: sum(response, |message| message.stalled_ns),
         };
         if data.values()[1..]
             .iter()

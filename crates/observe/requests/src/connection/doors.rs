@@ -1,7 +1,7 @@
 //! Segments of a connection at the doors of its hosts: when bytes left and arrived, what was sent again or lost, and what held their
 //! sender up.
 
-use super::stream_state::{SEGMENT, SendGap};
+use super::stream_state::{LETS_GO_NS, PAUSE_NS, SEGMENT, SendGap};
 use super::{Passing, RequestConnection, remember};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::stream_holes::is_mended_loss;
@@ -11,14 +11,10 @@ use stackline_events::unit_ids::EventStreamDirection;
 const FULL_NS: u64 = 200_000;
 /// An acknowledgement that is later than twice the round trip and this waited in queues.
 const QUEUES_NS: u64 = 5_000_000;
-/// A pause shorter than this is none.
-const PAUSE_NS: u64 = 1_000_000;
 /// Bytes that a sender may have under way before anything is acknowledged (RFC 6928).
 const FIRST_WINDOW: u64 = 10 * SEGMENT;
 /// A hold shorter than this is none.
 const HELD_NS: u64 = 5_000_000;
-/// An acknowledgement lets data go that leaves within this.
-const LETS_GO_NS: u64 = 2_000_000;
 /// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
 const SMALL: u64 = 2;
 
@@ -106,6 +102,8 @@ impl RequestConnection {
         {
             remember(&mut own.held, (end, at_ns, before), &mut self.left_out);
         }
+        self.note_stall(at_ns, direction, from);
+        let own = &mut self.directions[direction as usize];
         own.left.pass(end, at_ns, 0);
         if own.is_out_of_room() {
             own.full_since.get_or_insert(at_ns);
@@ -139,6 +137,7 @@ impl RequestConnection {
         }
         if !is_sender_seen && let Some(trip_ns) = self.round_trip_ns {
             self.note_far_sender(at_ns, direction, ByteRange { from, end }, trip_ns);
+            self.note_stall(at_ns, direction, from);
         }
         let own = &mut self.directions[direction as usize];
         own.arrives(at_ns, from, end);

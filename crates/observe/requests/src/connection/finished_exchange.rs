@@ -428,6 +428,7 @@ impl RequestConnection {
             window_ns,
             paused_ns: own.paused_ns(from, end),
             awaited_ns: own.awaited_ns(from, end),
+            stalled_ns: own.stalled_ns(from, end),
         }
     }
 }

@@ -7,6 +7,10 @@ use std::collections::VecDeque;
 
 /// Bytes of a whole segment where larger ones are split on their way.
 pub(super) const SEGMENT: u64 = 1460;
+/// A pause shorter than this is none.
+pub(super) const PAUSE_NS: u64 = 1_000_000;
+/// An acknowledgement lets data go that leaves within this.
+pub(super) const LETS_GO_NS: u64 = 2_000_000;
 
 /// From when to when nothing was sent although there was room.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +25,13 @@ pub(super) struct SendGap {
     pub(super) awaited_ns: u64,
     /// A part of it that nobody paused: what the other end said, and what follows that, was on its way.
     pub(super) travelled_ns: u64,
+}
+
+/// A sender stood still until an acknowledgement came, before the byte at an offset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendStall {
+    pub(super) from: u64,
+    pub(super) ns: u64,
 }
 
 /// One direction.
@@ -45,6 +56,9 @@ pub(super) struct RequestStreamState {
     pub(super) holes: StreamHoles,
     /// When nothing was sent although there was room.
     pub(super) gaps: VecDeque<SendGap>,
+    /// When its sender stood still until an acknowledgement came, and from where on it has sent since the last such gap.
+    pub(super) stalls: VecDeque<SendStall>,
+    pub(super) stalled_from: u64,
     /// Where what was sent since the last pause begins.
     pub(super) burst_from: u64,
     /// Where data ends whose sending was held back, when it left, and since when it waited.

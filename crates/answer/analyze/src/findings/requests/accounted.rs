@@ -144,6 +144,7 @@ fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
         Cause::Loss => ("wait for retransmission", "protocol"),
         Cause::Window => ("no room at the receiver", "protocol"),
         Cause::SlowStart => ("slow start", "protocol"),
+        Cause::SenderWindow => ("sender's window", "protocol"),
         Cause::Rate => ("rate of the path", "network"),
         Cause::Queue => ("queues", "queue"),
         Cause::Distance | Cause::FurtherTrips => ("distance", "network"),

@@ -29,6 +29,8 @@ pub(crate) enum RequestCause {
     Window,
     /// A new connection's window grows while its sender waits for acknowledgements.
     SlowStart,
+    /// Its sender keeps few bytes under way: it waits for their acknowledgements.
+    SenderWindow,
     Rate,
     Queue,
     Distance,

@@ -21,6 +21,7 @@ mod broker_causes;
 mod client_causes;
 mod failures;
 mod order_causes;
+mod sender_window;
 mod server_causes;
 mod set_up;
 mod transit_causes;
@@ -48,6 +49,7 @@ kinds! {
     REQUEST_LOSS "request_loss" "in traced requests: packets were lost and retransmitted" transit_causes request_loss
     REQUEST_WINDOW "request_window" "in traced requests: the receiver of a message had no buffer space for more of it" transit_causes request_window
     REQUEST_SLOW_START "request_slow_start" "in traced requests, long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
+    SENDER_WINDOW "request_sender_window" "in traced requests, long messages wait for acknowledgements because their sender keeps few bytes under way, although the receiver has room and nothing is lost" sender_window sender_window
     REQUEST_RATE "request_rate" "in traced requests, long messages take as long as the path's rate allows" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "in traced requests, short messages take longer than the fastest of them" transit_causes request_queue
     ONE_AT_A_TIME "server_one_at_a_time" "in traced requests: they wait unread while the server works on others" server_causes one_at_a_time

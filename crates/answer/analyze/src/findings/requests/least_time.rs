@@ -45,7 +45,8 @@ impl RemainingTransfer {
     }
 
     /// What of `ns`, which it takes beside a round trip, is for windows that grow: with the rate of its path, or else with the rate that
-    /// makes windows and the rest take as long as that. None where the windows alone would take longer: it had larger ones.
+    /// makes windows and the rest take as long as that. None where the windows alone would take longer by more than a round trip: it had
+    /// larger ones.
     pub(crate) fn slow_start_ns(&self, ns: i64) -> i64 {
         let at = |bit_s: f64| {
             let transfer = Self {
@@ -59,7 +60,9 @@ impl RemainingTransfer {
         }
         let (mut low, mut high) = (SLOWEST_BIT_S, FASTEST_BIT_S);
         if at(high).windows_ns > ns {
-            return 0;
+            // The last window may be let go by the first acknowledgements of the one before.
+            let is_near = at(high).windows_ns <= ns.saturating_add(self.trip_ns);
+            return if is_near { ns } else { 0 };
         }
         for _ in 0..HALVINGS {
             let middle = (low * high).sqrt();
@@ -136,6 +139,8 @@ mod tests {
         assert_eq!(unknown.slow_start_ns(196 * MS) / MS, 150);
         // In 825 ms: 10 Mbit/s, full after two windows.
         assert_eq!(unknown.slow_start_ns(825 * MS) / MS, 60);
+        // A little faster: windows grow before the whole of the one before is acknowledged.
+        assert_eq!(unknown.slow_start_ns(155 * MS) / MS, 155);
         // Faster than ten segments at first can be.
         assert_eq!(unknown.slow_start_ns(40 * MS), 0);
         assert_eq!(

@@ -135,6 +135,9 @@ pub(crate) struct RequestNetworkDelays {
     pub(crate) connect_again: i64,
     /// How long the client waited in the midst of its request for what the server said then (`100 Continue`), beside the way.
     pub(crate) awaited_there_ns: i64,
+    /// How long senders stood still in the midst of their messages until an acknowledgement came, although there was room.
+    pub(crate) stalled_there_ns: i64,
+    pub(crate) stalled_back_ns: i64,
 }
 
 /// What the server's thread did meanwhile.
@@ -477,6 +480,8 @@ fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
         paused_back_ns: number("paused_back_ns"),
         connect_again: number("connect_again"),
         awaited_there_ns: number("awaited_there_ns"),
+        stalled_there_ns: number("stalled_there_ns"),
+        stalled_back_ns: number("stalled_back_ns"),
     }
 }
 

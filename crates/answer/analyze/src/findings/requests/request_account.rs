@@ -27,12 +27,13 @@ const DEEPEST: u32 = 32;
 const FEW_SEGMENTS: i64 = FIRST_WINDOW / 5;
 
 /// What messages meet on the network: without one of these the others take as long as they must.
-const NETWORK_CAUSES: [RequestCause; 8] = [
+const NETWORK_CAUSES: [RequestCause; 9] = [
     RequestCause::Held,
     RequestCause::Loss,
     RequestCause::Window,
     RequestCause::SlowReader,
     RequestCause::SlowStart,
+    RequestCause::SenderWindow,
     RequestCause::Rate,
     RequestCause::Queue,
     RequestCause::Distance,
@@ -367,7 +368,14 @@ impl<'r> RequestAccounts<'r> {
             true => times.round_trip.unwrap_or(0) / 2,
             false => transit.rest,
         };
-        let base = usual.map_or(far, |usual| usual.there).min(transit.rest);
+        // A short one that does not leave at once, as it is longer than a first window, goes there once more.
+        let again = match is_large {
+            true => 0,
+            false => request.network.stalled_there_ns,
+        };
+        let base = usual
+            .map_or(far, |usual| usual.there.saturating_add(again))
+            .min(transit.rest);
         shares.of_pair(RequestCause::Queue, transit.queued);
         shares.of_pair(RequestCause::Distance, base);
         let over = transit.rest - base;
@@ -377,6 +385,7 @@ impl<'r> RequestAccounts<'r> {
         };
         shares.of_pair(RequestCause::Loss, limited.by_losses);
         shares.of_pair(RequestCause::SlowStart, limited.at_first);
+        shares.of_client(RequestCause::SenderWindow, limited.by_sender);
         shares.of_pair(transit.over, over - limited.ns());
         delays.awaited
     }
@@ -442,6 +451,7 @@ impl<'r> RequestAccounts<'r> {
         };
         shares.of_pair(RequestCause::Loss, limited.by_losses);
         shares.of_pair(RequestCause::SlowStart, limited.at_first);
+        shares.of_server(RequestCause::SenderWindow, limited.by_sender);
         let in_sending = limited.ns().min(sending - late);
         let rest_ns = sending - late - in_sending;
         match rest {

@@ -135,7 +135,7 @@ pub(super) fn table(requests: &[Planted]) -> EventTable {
                 table.push(keyword, one.client, at_ns, &fields);
             }
         };
-        row("REQUEST_NETWORK", 14, &one.network);
+        row("REQUEST_NETWORK", 16, &one.network);
         row("REQUEST_WORK", 13, &one.work);
         if let Some(is_callers) = one.is_callers {
             let pids = [EventValue::from(100 + number as i64), 7.into()];
@@ -217,6 +217,22 @@ pub(super) fn planted_causes() -> Vec<(Planted, &'static str)> {
                 ..with(&[("sending", 400)])
             },
             "request_rate",
+        ),
+        (
+            Planted {
+                bytes: (100, 5_000_000),
+                network: vec![(15, 300 * MS as i64)],
+                ..with(&[("sending", 400)])
+            },
+            "request_sender_window",
+        ),
+        (
+            Planted {
+                bytes: (5_000_000, 100),
+                network: vec![(14, 300 * MS as i64)],
+                ..with(&[("hold", 400)])
+            },
+            "request_sender_window",
         ),
     ]
 }

@@ -4,6 +4,9 @@ use super::RequestAccounts;
 use crate::findings::requests::least_time::RemainingTransfer;
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 
+/// A path in which nothing is sent for such a part of the time, while acknowledgements are awaited, is not what limits.
+const IDLE_PART: i64 = 3;
+
 /// What a sender's window takes of a long message's time, ns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LimitedByWindows {
@@ -11,11 +14,13 @@ pub(super) struct LimitedByWindows {
     pub(super) by_losses: i64,
     /// It begins small.
     pub(super) at_first: i64,
+    /// It stays small for reasons of the sender.
+    pub(super) by_sender: i64,
 }
 
 impl LimitedByWindows {
     pub(super) fn ns(self) -> i64 {
-        self.by_losses + self.at_first
+        self.by_losses + self.at_first + self.by_sender
     }
 }
 
@@ -51,9 +56,42 @@ impl RequestAccounts<'_> {
     ) -> LimitedByWindows {
         let by_losses = self.kept_small(request, times, is_answer, ns);
         let transfer = self.unhindered_transfer(request, times, is_answer);
+        let stalled = self.stalled_ns(request, is_answer);
+        // A window that stays small is never as large as the rate of the path would let it become.
+        let is_small = stalled > ns / IDLE_PART;
+        let transfer = RemainingTransfer {
+            bit_s: transfer.bit_s.filter(|_| !is_small),
+            ..transfer
+        };
+        let at_first = transfer.slow_start_ns(ns - by_losses);
+        let rest = ns - by_losses - at_first;
         LimitedByWindows {
             by_losses,
-            at_first: transfer.slow_start_ns(ns - by_losses),
+            at_first,
+            // What is sent between two gaps takes its part of each round trip.
+            by_sender: if stalled > 0 && stalled - at_first >= rest / IDLE_PART {
+                rest.max(0)
+            } else {
+                0
+            },
+        }
+    }
+
+    /// How long a message's sender stood still until acknowledgements came, where neither losses nor a link that is full are why.
+    fn stalled_ns(&self, request: &TracedRequest, is_answer: bool) -> i64 {
+        let (stalled_ns, again) = match is_answer {
+            true => (request.network.stalled_back_ns, request.network.again_back),
+            false => (
+                request.network.stalled_there_ns,
+                request.network.again_there,
+            ),
+        };
+        let is_lossy = again > 0 || self.history.is_after_loss(request);
+        let is_of_path = (self.rates.get(&(request.unit, is_answer)))
+            .is_some_and(|rate| rate.is_full() || rate.drops > 0);
+        match is_lossy || is_of_path {
+            true => 0,
+            false => stalled_ns,
         }
     }
 

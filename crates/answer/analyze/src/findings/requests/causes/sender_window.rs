@@ -1,0 +1,38 @@
+//! Senders that keep few bytes of a long message under way and wait for their acknowledgements, whatever the path could carry.
+
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::finding::Finding;
+use crate::findings::kind::FindingKind;
+use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::costs::LARGE;
+use crate::findings::requests::costs::RequestCause;
+use crate::findings::requests::long_transfers::LongTransfers;
+use crate::findings::requests::network::Slowest;
+use crate::findings::requests::worst::{LEAST_NETWORK_NS, find_worst_place, report_request_cause};
+use stackline_core::units;
+
+pub(crate) fn sender_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let worst = find_worst_place(log, RequestCause::SenderWindow, LEAST_NETWORK_NS)?;
+    let transfers = LongTransfers::of(&worst);
+    let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
+    let link = slowest
+        .as_ref()
+        .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
+    let sentence = format!(
+        "{} keeps about {} of a long message under way and waits for acknowledgements, a round trip of {} each time, although the receiver has room and nothing is lost: {}{link}; its send buffer or its congestion window limits it, or it has no more data to send",
+        worst.place,
+        units::format_size(transfers.bytes_under_way()),
+        format_ns(transfers.trip_ns()),
+        worst.time_in_words()
+    );
+    let confidence = if slowest.is_some() { 0.9 } else { 0.85 };
+    let mut found = report_request_cause(kind, log, &worst, confidence, sentence);
+    found
+        .evidence
+        .extend(slowest.map(|slowest| slowest.evidence(log)));
+    Some(
+        found
+            .attempt("give its socket a larger send buffer (SO_SNDBUF, net.ipv4.tcp_wmem), or let the system choose its size")
+            .attempt("see `ss -ti` at the sender while it sends: cwnd, and whether it is app_limited"),
+    )
+}
