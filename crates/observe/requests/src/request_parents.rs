@@ -1,6 +1,9 @@
 //! Which requests were made for which others: those that a server makes while it has a request. Distinguished by the thread, or by the process
 //! and the time with less certainty; where several could be meant, none is.
 
+mod by_count;
+
+use by_count::add_by_count;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -79,6 +82,7 @@ pub fn find_parents(spans: &[RequestSpan], left_out: &mut LeftOut) -> Vec<(i64, 
             asked_before,
         ));
     }
+    add_by_count(spans, &mut found);
     found
 }
 

@@ -27,4 +27,5 @@ pub(super) mod request_roots;
 pub(super) mod responders;
 pub(super) mod server_time;
 pub(super) mod transaction_waits;
+pub(super) mod unassigned;
 pub(super) mod worst;

@@ -1,7 +1,7 @@
 //! Causes at the server: what its threads do, and who waits for whom there.
 
 use crate::findings::event_log::FindingEventLog;
-use crate::findings::finding::{Finding, percent};
+use crate::findings::finding::{Finding, counted, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::cause_costs::NEARLY_ALL;
 use crate::findings::requests::causes::TIME_OUT_NS;
@@ -10,6 +10,7 @@ use crate::findings::requests::ends_in_words::client_in_words;
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{TracedRequest, server_name};
 use crate::findings::requests::transaction_waits::find_transaction_wait;
+use crate::findings::requests::unassigned::count_unassigned;
 use crate::findings::requests::worst::{
     LEAST_SERVER_NS, LEAST_WAIT_NS, Worst, find_worst_place, report_request_cause,
 };
@@ -288,6 +289,9 @@ fn has_silent_answers(costs: &RequestCosts) -> bool {
     silent * 2 > costs.of_cause(RequestCause::Server)
 }
 
+/// Requests of a server's own that are a smaller part than this of those that it had do not count.
+const MANY: u64 = 20;
+
 pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Server, LEAST_SERVER_NS)?;
     // That is said as a lock.
@@ -331,6 +335,15 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (false, None) => "; packets and calls do not show what it does",
     };
     // A server that takes little is not why it takes long.
+    let unassigned = count_unassigned(&worst.costs.requests, worst.place);
+    // One of many changes nothing.
+    if unassigned * MANY >= of_place().count() as u64 && unassigned > 0 {
+        found.confidence = found.confidence.min(0.6);
+        found.sentence += &format!(
+            "; or what it asks takes it: for {} that it made meanwhile the trace does not show what they were made for",
+            counted(unassigned, "request")
+        );
+    }
     let network_share = worst.costs.share_of(PlacelessTaker::Network);
     if network_share > found.share {
         found.sentence += &format!("; {} is spent on the network", percent(network_share));
