@@ -417,6 +417,9 @@ fn place(
 ) -> DirectionOrPort {
     let port = || table.data.get(PLACE).and_then(|column| column.text(row));
     match (role.layer, stream) {
+        (Some(Layer::Network), _) if role.is_watched => {
+            port().map_or(NOWHERE, |name| points::at_watched_place(name, stream))
+        }
         (Some(Layer::Network), _) => port().map_or(NOWHERE, points::at_port),
         (_, Some(stream)) => points::direction_code(stream),
         (_, None) => NOWHERE,

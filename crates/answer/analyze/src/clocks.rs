@@ -81,6 +81,7 @@ impl<'i> Causality<'i> {
                 ClockVerdict::Wrong(clock) if self.is_free(&pair.inner) => {
                     wrong.push((pair, clock))
                 }
+                ClockVerdict::Wrong(clock) if self.is_within_error(&pair.inner, &clock) => {}
                 ClockVerdict::Wrong(clock) => drop(
                     clocks
                         .doubts
@@ -119,6 +120,16 @@ impl<'i> Causality<'i> {
             known.insert(&pair.inner, clock);
         }
         clocks
+    }
+
+    /// Whether what a host's clock is still off by is no more than what is known not to be known of it.
+    fn is_within_error(&self, host: &str, clock: &ClockCorrection) -> bool {
+        let known = self.index.hosts.get(host);
+        let error_ns = known.and_then(|trace| trace.clock.error_ns);
+        error_ns.is_some_and(|error_ns| {
+            let both_ns = error_ns.saturating_add(clock.error_ns.unwrap_or(0));
+            clock.offset_ns.unsigned_abs() <= both_ns
+        })
     }
 
     /// Whether nothing is known of a host's clock but its own times.

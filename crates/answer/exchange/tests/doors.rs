@@ -10,6 +10,7 @@
 mod wire;
 
 use stackline_analyze::findings::{Finding, find_named_requests};
+use stackline_analyze::lifelines::LifelineOutcome;
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, RunFileAccess};
@@ -492,8 +493,8 @@ fn exchanges() -> Vec<Expected> {
     ]
 }
 
-/// What is found in captures, and who takes most by the table of requests.
-fn look(captures: &[(&str, &[u8])], hosts: &[&str]) -> (Vec<Finding>, String) {
+/// A run of captures.
+fn import(captures: &[(&str, &[u8])], hosts: &[&str]) -> LoadedRun {
     let place = tempfile::tempdir().unwrap();
     let mut request = ImportRequest {
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
@@ -510,7 +511,12 @@ fn look(captures: &[(&str, &[u8])], hosts: &[&str]) -> (Vec<Finding>, String) {
     import_logs(run.path(), &request, started, &ending).unwrap();
     let path = run.path().to_owned();
     run.finish(&[], true, None).unwrap();
-    let loaded = LoadedRun::whatever(&path, usize::MAX).unwrap();
+    LoadedRun::whatever(&path, usize::MAX).unwrap()
+}
+
+/// What is found in captures, and who takes most by the table of requests.
+fn look(captures: &[(&str, &[u8])], hosts: &[&str]) -> (Vec<Finding>, String) {
+    let loaded = import(captures, hosts);
     let named = find_named_requests(&loaded.input());
     let taker = named.first().map(|named| named.most_of_it.clone());
     (loaded.findings(), taker.unwrap_or_default())
@@ -554,6 +560,50 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A connection that is upgraded to WebSocket, and messages both ways.
+fn messages() -> Wire {
+    let mut wire = opened(5);
+    let upgrade = b"GET /echo HTTP/1.1\r\nHost: web\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+    wire.bursts(Side::Client, upgrade, 0);
+    wire.now += wire.delay + MS;
+    wire.bursts(
+        Side::Server,
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        0,
+    );
+    for _ in 0..20 {
+        wire.now += wire.delay + 50 * MS;
+        wire.bursts(Side::Client, b"\x81\x83\0\0\0\0one", 0);
+        wire.now += wire.delay + 300;
+        wire.bursts(Side::Server, b"\x81\x03one", 0);
+    }
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    wire
+}
+
+#[test]
+fn messages_that_nobody_answers_have_arrived_where_two_captures_show_it() {
+    let [client, server] = messages().captures();
+    let captures: &[(&str, &[u8])] = &[("client.pcap", &client), ("server.pcap", &server)];
+    let loaded = import(captures, &[]);
+    let lines = loaded.input().lifelines;
+    assert!(lines.lines.len() >= 41, "{}", lines.lines.len());
+    for line in &lines.lines {
+        let passages = lines.passages_of(line);
+        assert!(
+            passages.is_sorted_by_key(|passage| passage.at_ns),
+            "{passages:?}"
+        );
+        assert_eq!(line.outcome, LifelineOutcome::Complete, "{line:?}");
+    }
+    let doubts: Vec<&String> = (loaded.index.hosts.values())
+        .flat_map(|host| &host.notes)
+        .filter(|note| note.contains("answered before"))
+        .collect();
+    assert!(doubts.is_empty(), "{doubts:?}");
 }
 
 #[test]

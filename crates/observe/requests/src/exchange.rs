@@ -61,6 +61,12 @@ impl ExchangeMessage {
         handed.map(|(first, _)| first).min()
     }
 
+    /// When its receiver's host had it, or its program where that is known.
+    #[must_use]
+    pub fn came_at_receiver_ns(&self) -> Option<u64> {
+        self.read.or(self.arrived.map(|(_, last)| last))
+    }
+
     /// When it was there: read, or at its receiver's host, or gone from its sender's.
     #[must_use]
     pub fn came_ns(&self) -> Option<u64> {

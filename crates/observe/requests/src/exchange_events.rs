@@ -207,10 +207,10 @@ impl ExchangeEventWriter<'_> {
             return;
         };
         let Some((first, next)) = exchange.turns.first() else {
-            return self.answered(response, true, [client, server], emit);
+            return self.answered(response, true, segments, [client, server], emit);
         };
         // A line passes each point once: what comes behind the first round trip is one part of it.
-        self.answered(first, false, [client, server], emit);
+        self.answered(first, false, segments, [client, server], emit);
         if let (Some(host), Some(at_ns)) = (client.or(server), next.handed_ns()) {
             emit(
                 host,
@@ -263,8 +263,20 @@ impl ExchangeEventWriter<'_> {
         }
         if let (Some(host), Some(at_ns)) = (server, request.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
-            emit(host, "APP_INDICATION", at_ns, &ask);
         }
+        // Of a message that nobody answers nothing else says that it came.
+        let (keyword, came) = match self.is_message() {
+            true => ("APP_RECEIVED", request.came_at_receiver_ns()),
+            false => ("APP_INDICATION", request.read),
+        };
+        if let (Some(host), Some(at_ns)) = (server, came) {
+            emit(host, keyword, at_ns, &ask);
+        }
+    }
+
+    /// Whether nobody answers it, or nobody asked for it.
+    fn is_message(&self) -> bool {
+        self.exchange.kind == ExchangeKind::OneWay
     }
 
     /// What answers it; the last answer is the response.
@@ -272,21 +284,29 @@ impl ExchangeEventWriter<'_> {
         &self,
         response: &ExchangeMessage,
         is_last: bool,
+        segments: bool,
         hosts: [Option<&str>; 2],
         emit: &mut RequestEventSink<'_>,
     ) {
         let [client, server] = hosts;
         let answer = self.range(response, self.directions[1]);
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
-            emit(host, "APP_REPLY", at_ns, &answer);
+            let keyword = if self.is_message() {
+                "APP_SEND"
+            } else {
+                "APP_REPLY"
+            };
+            emit(host, keyword, at_ns, &answer);
         }
-        self.crosses(
-            response,
-            answer,
-            [server, client],
-            &format!("{}>{}", self.names[1], self.names[0]),
-            emit,
-        );
+        if !(segments && response.left.is_some() && server.is_some()) {
+            self.crosses(
+                response,
+                answer,
+                [server, client],
+                &format!("{}>{}", self.names[1], self.names[0]),
+                emit,
+            );
+        }
         if let (Some(host), Some(at_ns)) = (client, response.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &answer);
         }
@@ -306,7 +326,12 @@ impl ExchangeEventWriter<'_> {
             self.exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
         if let (Some(host), Some(at_ns)) = (client, self.exchange.end_ns().filter(|_| came)) {
             let answer = self.range(response, self.directions[1]);
-            emit(host, "APP_RESPONSE", at_ns, &answer);
+            let keyword = if self.is_message() {
+                "APP_RECEIVED"
+            } else {
+                "APP_RESPONSE"
+            };
+            emit(host, keyword, at_ns, &answer);
         }
     }
 

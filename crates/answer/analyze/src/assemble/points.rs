@@ -16,6 +16,8 @@ pub(crate) const NOWHERE: DirectionOrPort = 0;
 const THERE: DirectionOrPort = 1;
 const BACK: DirectionOrPort = 2;
 const PORTS: DirectionOrPort = 3;
+/// What is seen at a place of the network in both directions, on its way back.
+const BACKWARDS: DirectionOrPort = 1 << 19;
 
 /// A point and what is known of it.
 #[derive(Clone, Debug)]
@@ -79,7 +81,7 @@ impl Points {
         }
         let number = self.find(table, row, role, place, service);
         // Names beyond these bits would share a key.
-        if table.names.len() < (1 << 20) - PORTS as usize {
+        if table.names.len() < (BACKWARDS - PORTS) as usize {
             self.here[service as usize].insert(key, number);
         }
         number
@@ -97,6 +99,10 @@ impl Points {
             NOWHERE => ("", None),
             THERE => ("", Some(EventStreamDirection::There)),
             BACK => ("", Some(EventStreamDirection::Back)),
+            port if port >= BACKWARDS => (
+                table.names.text(port - BACKWARDS - PORTS),
+                Some(EventStreamDirection::Back),
+            ),
             port => (table.names.text(port - PORTS), None),
         };
         let (keyword, host) = (table.keyword(row).to_owned(), table.host(row).to_owned());
@@ -146,7 +152,10 @@ impl Points {
             .for_each(|known| *directions.entry(known.point.clone()).or_default() += 1);
         for known in &mut self.known {
             if directions[&known.point] > 1 {
+                let port = &known.point.place;
                 known.point.place = match known.direction {
+                    Some(EventStreamDirection::Back) if !port.is_empty() => format!("{port}, back"),
+                    None if !port.is_empty() => port.clone(),
                     Some(EventStreamDirection::There) => "there".into(),
                     Some(EventStreamDirection::Back) => "back".into(),
                     None => String::new(),
@@ -180,6 +189,16 @@ pub(crate) const fn direction_code(stream: i64) -> DirectionOrPort {
 #[inline]
 pub(crate) const fn at_port(name: u32) -> DirectionOrPort {
     PORTS + name
+}
+
+/// Where a watched place of the network sees a row of that stream: it sees both directions.
+#[inline]
+pub(crate) const fn at_watched_place(name: u32, stream: Option<i64>) -> DirectionOrPort {
+    match stream {
+        // Names beyond that have no number of their own for the way back.
+        Some(stream) if stream & 1 == 1 && name < BACKWARDS - PORTS => BACKWARDS + PORTS + name,
+        _ => at_port(name),
+    }
 }
 
 /// The order of points that no unit's way decides: there before back, in the order of the way, of the catalogue, by name.

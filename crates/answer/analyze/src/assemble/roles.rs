@@ -28,6 +28,8 @@ pub(crate) struct KeywordRole {
     pub(crate) layer: Option<Layer>,
     /// Whether its events say if a server had the unit in memory.
     pub(crate) says_source: bool,
+    /// Whether packets of both directions are seen there: at a host's door, at an interface that is captured.
+    pub(crate) is_watched: bool,
 }
 
 /// A call that hands data over returns: at that moment the unit may already be further.
@@ -54,6 +56,7 @@ impl KeywordRole {
             row,
             layer: Some(entry.layer),
             says_source: false,
+            is_watched: keyword == "NET_SEEN",
         }
     }
 
@@ -70,6 +73,7 @@ impl KeywordRole {
             row: usize::MAX,
             layer: None,
             says_source: keyword == SOURCE_KEYWORD,
+            is_watched: false,
         }
     }
 

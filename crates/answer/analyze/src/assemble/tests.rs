@@ -481,6 +481,38 @@ APP_RESPONSE; a; 0; 5000000; 0; {back}; 0; 10
     assert_eq!(all(&log), expected);
 }
 
+#[test]
+fn an_interface_that_is_captured_has_a_point_for_each_direction() {
+    let (there, back) = (
+        stream(0, EventStreamDirection::There),
+        stream(0, EventStreamDirection::Back),
+    );
+    // A message of the server that nobody asked for, then a call.
+    let log = format!(
+        "\
+APP_REPLY; b; 0; 1000000; 1; {back}; 0; 10
+NET_SEEN; b; 0; 1000000; ; {back}; 0; 10; capture
+NET_SEEN; a; 0; 3000000; ; {back}; 0; 10; capture
+APP_RESPONSE; a; 0; 3000000; 1; {back}; 0; 10
+APP_CALL; a; 0; 4000000; 2; {there}; 0; 10
+NET_SEEN; a; 0; 4000000; ; {there}; 0; 10; capture
+NET_SEEN; b; 0; 6000000; ; {there}; 0; 10; capture
+APP_REPLY; b; 0; 7000000; 2; {back}; 10; 10
+NET_SEEN; b; 0; 7000000; ; {back}; 10; 10; capture
+NET_SEEN; a; 0; 9000000; ; {back}; 10; 10; capture
+APP_RESPONSE; a; 0; 9000000; 2; {back}; 10; 10
+"
+    );
+    let made = lifelines(&table(&log), None, &LifelineOptions::default());
+    assert_eq!(
+        drawn(&made),
+        "\
+1 [a] APP_REPLY@b:1 NET_SEEN@b/capture, back:1 NET_SEEN@a/capture, back:3 APP_RESPONSE@a:3 = headless before APP_REPLY@b
+2 [b] APP_CALL@a:4 NET_SEEN@a/capture:4 NET_SEEN@b/capture:6 APP_REPLY@b:7 NET_SEEN@b/capture, back:7 NET_SEEN@a/capture, back:9 APP_RESPONSE@a:9 = complete
+"
+    );
+}
+
 /// Two hosts, the second with that clock; three units from the one to the other, 100 us each.
 fn two_clocks(ahead_ns: i64, clock: ClockCorrection) -> (EventTable, Index) {
     let mut log = String::new();

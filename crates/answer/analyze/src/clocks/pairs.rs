@@ -21,6 +21,9 @@ struct HostStay {
     from_ns: u64,
     to_ns: u64,
     events: u32,
+    /// Whether its request began here, and whether its answer came here.
+    asks: bool,
+    is_answered: bool,
 }
 
 impl HostStay {
@@ -29,13 +32,22 @@ impl HostStay {
             from_ns: at_ns,
             to_ns: at_ns,
             events: 1,
+            asks: false,
+            is_answered: false,
         }
     }
 
-    fn extend_to(&mut self, at_ns: u64) {
-        self.from_ns = self.from_ns.min(at_ns);
-        self.to_ns = self.to_ns.max(at_ns);
-        self.events = self.events.saturating_add(1);
+    /// Whether it may enclose what another host did: what comes without being asked for (a push) is not waited for.
+    const fn may_enclose(&self) -> bool {
+        self.events > 1 && self.asks == self.is_answered
+    }
+
+    fn extend_by(&mut self, more: Self) {
+        self.from_ns = self.from_ns.min(more.from_ns);
+        self.to_ns = self.to_ns.max(more.to_ns);
+        self.events = self.events.saturating_add(more.events);
+        self.asks |= more.asks;
+        self.is_answered |= more.is_answered;
     }
 }
 
@@ -92,7 +104,12 @@ impl UnitSightings {
             let at_ns = clock.map_or(table.at_ns[row], |clock| {
                 clock.reference_ns(table.at_ns[row])
             });
-            self.stay(hash(id), host, at_ns);
+            let stay = HostStay {
+                asks: table.keyword(row) == "APP_CALL",
+                is_answered: table.keyword(row) == "APP_RESPONSE",
+                ..HostStay::at(at_ns)
+            };
+            self.stay(hash(id), host, stay);
             self.span(table, row, host, at_ns);
             match table.keyword(row) {
                 "APP_CALL" | "APP_RESPONSE" => drop(self.calls.insert(host)),
@@ -110,11 +127,11 @@ impl UnitSightings {
         }) as u32
     }
 
-    fn stay(&mut self, id: u64, host: u32, at_ns: u64) {
+    fn stay(&mut self, id: u64, host: u32, event: HostStay) {
         let stays = self.units.entry(id).or_default();
         match stays.iter_mut().find(|(other, _)| *other == host) {
-            Some((_, stay)) => stay.extend_to(at_ns),
-            None => stays.push((host, HostStay::at(at_ns))),
+            Some((_, stay)) => stay.extend_by(event),
+            None => stays.push((host, event)),
         }
         if self.units.len() > MOST {
             self.left_out = self.left_out << 1 | 1;
@@ -136,7 +153,7 @@ impl UnitSightings {
             parent: parent.text().map(|_| of_unit(parent)),
         };
         let sighting = self.spans.entry(of_unit(span)).or_insert(new);
-        sighting.stay.extend_to(at_ns);
+        sighting.stay.extend_by(HostStay::at(at_ns));
     }
 
     /// Of spans whose parents are on other hosts: the other host first.
@@ -163,7 +180,7 @@ impl UnitSightings {
                 .iter()
                 .flat_map(|a| stays.iter().map(move |b| (*a, *b)))
             {
-                if outer != inner && around.events > 1 {
+                if outer != inner && around.may_enclose() {
                     exchanges
                         .entry((outer, inner))
                         .or_default()

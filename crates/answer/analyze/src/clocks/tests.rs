@@ -153,6 +153,47 @@ fn a_clock_that_was_given_is_not_corrected_again() {
 }
 
 #[test]
+fn what_comes_without_being_asked_for_says_nothing_of_clocks() {
+    let mut table = calls(0, 0, OWN, varied);
+    let mut pushes = EventTable::default();
+    // The server says something, and the client gets it 1 ms later.
+    for unit in 100..140 {
+        let left = 1_000 * SECOND + unit * 100 * MS;
+        let events = [
+            ("APP_REPLY", "server", left),
+            ("NET_SEEN", "client", left + MS),
+            ("APP_RESPONSE", "client", left + MS),
+        ];
+        for (keyword, host, at) in events {
+            let at_ns = u64::try_from(at).unwrap();
+            pushes.push(keyword, host, at_ns, &[EventValue::Number(unit)]);
+            table.push(keyword, host, at_ns, &[EventValue::Number(unit)]);
+        }
+    }
+    for table in [table, pushes] {
+        assert_eq!(clocks(&table, &Index::default()), Clocks::default());
+    }
+}
+
+#[test]
+fn what_lies_within_the_error_of_an_estimate_does_not_contradict_it() {
+    let estimated = |error_ns| HostTrace {
+        clock: ClockCorrection {
+            offset_ns: 5,
+            error_ns: Some(error_ns),
+            ..ClockCorrection::default()
+        },
+        ..HostTrace::default()
+    };
+    let mut index = Index::default();
+    index.hosts.insert("server".into(), estimated(5_000_000));
+    let table = calls(4 * MS, 0, OWN, varied);
+    assert_eq!(clocks(&table, &index), Clocks::default());
+    index.hosts.insert("server".into(), estimated(1_000));
+    assert!(clocks(&table, &index).doubts.contains_key("server"));
+}
+
+#[test]
 fn hosts_behind_one_another_are_corrected_to_one_clock() {
     let mut table = EventTable::default();
     let offsets = [0, 2 * SECOND, -5 * SECOND];

@@ -38,6 +38,8 @@ pub(crate) struct TracedRequest {
     /// Its row in the log.
     pub(crate) row: u32,
     pub(crate) is_call: bool,
+    /// Nobody answers it: a message.
+    pub(crate) is_one_way: bool,
     /// It is a connection that was not set up, and so no request was made.
     pub(crate) is_unopened: bool,
     pub(crate) exact: bool,
@@ -410,6 +412,7 @@ fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
         unit: number("unit").unwrap_or(-1),
         row,
         is_call: log.text(row, "kind") == Some("call"),
+        is_one_way: log.text(row, "kind") == Some("one way"),
         is_unopened: log.text(row, "kind") == Some("connection"),
         exact: number("exact") == Some(1),
         protocol: text("protocol"),

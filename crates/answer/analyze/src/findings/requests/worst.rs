@@ -102,7 +102,10 @@ impl Worst<'_> {
     /// Whether next to none of many requests have it, and little of it: that happens.
     fn is_chance(&self) -> bool {
         let (requests, each_ns) = self.of_most();
-        is_chance(requests, self.calls(), self.share) && each_ns < FELT_NS
+        // Messages that nobody answers are of the work too.
+        let messages = self.costs.requests.iter();
+        let messages = messages.filter(|request| request.is_one_way).count() as u64;
+        is_chance(requests, self.calls() + messages, self.share) && each_ns < FELT_NS
     }
 
     /// Of each request that has any of it, ns.
