@@ -15,6 +15,7 @@ use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
 mod slow_reader;
+mod unread;
 mod window_limits;
 
 use slow_reader::{client_unread, no_room, paused_by_reader};
@@ -523,70 +524,6 @@ impl<'r> RequestAccounts<'r> {
             rest: ns - queued,
             over,
         }
-    }
-
-    /// A request that lies at the server: while that handles others, while the thread that reads it does something else, or while nothing
-    /// is known of.
-    fn unread(&self, request: &TracedRequest, times: RequestTimes) -> Vec<(RequestCause, i64)> {
-        let others = self.unread_while_others(request, times);
-        let Some(wait) = request.wait else {
-            let away = times.unread - others;
-            return vec![(RequestCause::Queued, others), (RequestCause::Away, away)];
-        };
-        let of_machine = [
-            (RequestCause::NoCore, wait.runnable),
-            (RequestCause::Stopped, wait.stopped),
-            (RequestCause::Collect, wait.collect),
-            (RequestCause::Observer, wait.observer),
-        ];
-        let does = [
-            (RequestCause::Compute, wait.cpu),
-            (RequestCause::Disk, wait.disk),
-            (RequestCause::ChildProcess, wait.child),
-            // A thread without work waits at a lock, perhaps for a time, until another hands it a request.
-            (RequestCause::Away, wait.lock + wait.sleep),
-        ];
-        let sum = |parts: &[(RequestCause, i64)]| parts.iter().map(|(_, ns)| ns).sum::<i64>();
-        let (machine_ns, busy) = (sum(&of_machine), sum(&does));
-        // What the thread does while the server has others, it does for these.
-        let for_others = busy.min(others);
-        let rest = (times.unread - machine_ns - busy).max(0);
-        let queued = (others - for_others - machine_ns).clamp(0, rest);
-        let own = |(cause, ns): (RequestCause, i64)| {
-            let of_own = i128::from(ns) * i128::from(busy - for_others) / i128::from(busy.max(1));
-            (cause, of_own as i64)
-        };
-        let unknown = [
-            (RequestCause::Queued, for_others + queued),
-            (RequestCause::Away, rest - queued),
-        ];
-        of_machine
-            .into_iter()
-            .chain(does.map(own))
-            .chain(unknown)
-            .collect()
-    }
-
-    /// For how long of the time in which a request lay unread its server had others.
-    fn unread_while_others(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
-        let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else {
-            return 0;
-        };
-        let from = read.saturating_sub(times.unread as u64);
-        let spans = self
-            .working
-            .get(&server_name(request))
-            .map_or(&[][..], Vec::as_slice);
-        let (mut busy, mut until) = (0, from);
-        for (begin, end, unit) in spans.iter().take_while(|(begin, ..)| *begin < read) {
-            if *unit != request.unit && *end > until {
-                busy += end.min(&read).saturating_sub(*begin.max(&until));
-                until = (*end).min(read);
-            }
-        }
-        i64::try_from(busy)
-            .unwrap_or(times.unread)
-            .min(times.unread)
     }
 
     /// What the server did between the request and its answer: what it asked others meanwhile is theirs, of those that it waited for
