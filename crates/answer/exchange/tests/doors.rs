@@ -262,14 +262,14 @@ fn first_window() -> Expected {
     of("first window", wire)
 }
 
-/// A path that carries two segments in 24 ms, a round trip of 20 ms away.
+/// A path that carries two segments in 16 ms, a round trip of 120 ms away.
 fn slow_path() -> Expected {
-    let mut wire = opened(10);
+    let mut wire = opened(60);
     wire.requests("/big");
     wire.now += MS;
-    for part in answer(150_000).chunks(2 * SEGMENT) {
+    for part in answer(300_000).chunks(2 * SEGMENT) {
         wire.bursts(Side::Server, part, 10);
-        wire.now += 24 * MS - 20;
+        wire.now += 16 * MS - 20;
     }
     wire.now += wire.delay;
     wire.closes(Side::Client);

@@ -5,7 +5,8 @@ use crate::exchange::ExchangeKind;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::time_account::account_time;
 use stackline_events::catalogue::rows::{
-    NetSeen, RequestNetwork, RequestProcess, RequestSeen, RequestTime, RequestTrace, RequestWork,
+    NetSeen, RequestNetwork, RequestProcess, RequestSeen, RequestStall, RequestTime, RequestTrace,
+    RequestWork,
 };
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventEmitter, EventValue};
@@ -537,14 +538,23 @@ impl ExchangeEventWriter<'_> {
             paused_there_ns: sum(request, |message| message.paused_ns),
             paused_back_ns: sum(response, |message| message.paused_ns),
             awaited_there_ns: sum(request, |message| message.awaited_ns),
-            stalled_there_ns: sum(request, |message| message.stalled_ns),
-            stalled_back_ns: sum(response, |message| message.stalled_ns),
         };
         if data.values()[1..]
             .iter()
             .any(|value| *value != EventValue::Number(0))
         {
             data.emit_on(host, at_ns, emit);
+        }
+        let stall = RequestStall {
+            unit: self.unit.into(),
+            stalled_there_ns: sum(request, |message| message.stalled_ns),
+            stalled_back_ns: sum(response, |message| message.stalled_ns),
+        };
+        if stall.values()[1..]
+            .iter()
+            .any(|value| *value != EventValue::Number(0))
+        {
+            stall.emit_on(host, at_ns, emit);
         }
     }
 }

@@ -332,7 +332,6 @@ impl RequestConnection {
         let is_zero = window == 0 && !segment.syn && !segment.reset;
         let sent = &mut self.directions[1 - direction as usize];
         sent.zero_windows += u64::from(is_zero && !std::mem::replace(&mut sent.is_zero, is_zero));
-        let sent = &mut self.directions[1 - direction as usize];
         // What comes out of its turn says nothing new. The answer to a SYN says how much there is room for at first.
         if !is_old {
             // How the window is scaled is said at the beginning alone; none is none.

@@ -405,9 +405,11 @@ catalogue! {
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
-        stalled_there_ns, stalled_back_ns,
     }
-        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receiver; how long bytes were unread, senders paused unhindered, the client waited for `100 Continue`, and senders stood still until an acknowledgement came though the receiver had room";
+        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receiver; how long bytes were unread, senders paused unhindered, and the client waited for `100 Continue`";
+
+    RequestStall = "REQUEST_STALL", Tool: { unit, stalled_there_ns, stalled_back_ns }
+        "how long the senders of a request and of its answer stood still until an acknowledgement came, though the receiver had room and nothing was lost";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,

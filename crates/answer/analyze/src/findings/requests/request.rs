@@ -316,6 +316,11 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     each("REQUEST_NETWORK", &|request, row| {
         request.network = network(log, row)
     });
+    each("REQUEST_STALL", &|request, row| {
+        let number = |field: &str| log.number(row, field).unwrap_or(0);
+        request.network.stalled_there_ns = number("stalled_there_ns");
+        request.network.stalled_back_ns = number("stalled_back_ns");
+    });
     each("REQUEST_PARENT", &|request, row| {
         request.parent = log.number(row, "parent")
     });
@@ -483,8 +488,7 @@ fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
         paused_back_ns: number("paused_back_ns"),
         connect_again: number("connect_again"),
         awaited_there_ns: number("awaited_there_ns"),
-        stalled_there_ns: number("stalled_there_ns"),
-        stalled_back_ns: number("stalled_back_ns"),
+        ..RequestNetworkDelays::default()
     }
 }
 

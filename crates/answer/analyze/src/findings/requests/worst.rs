@@ -63,7 +63,7 @@ impl Worst<'_> {
     }
 
     /// The same of long messages: from whom most bytes come.
-    pub(crate) fn from_sender(&self) -> String {
+    pub(crate) fn sender_in_words(&self) -> String {
         let bytes = self.calls_at_place().map(|request| request.bytes);
         let (there, back) = bytes.fold((0_i64, 0_i64), |(there, back), bytes| {
             (there.saturating_add(bytes.0), back.saturating_add(bytes.1))

@@ -28,6 +28,8 @@ pub(super) struct Planted {
     pub(super) work: Vec<(usize, i64)>,
     pub(super) network: Vec<(usize, i64)>,
     pub(super) bytes: (i64, i64),
+    /// How long the senders of both messages stood still, as fields of REQUEST_STALL.
+    pub(super) stalls: Vec<(usize, i64)>,
     pub(super) stream_parts: i64,
     pub(super) parent: Option<i64>,
     pub(super) status: &'static str,
@@ -135,7 +137,8 @@ pub(super) fn table(requests: &[Planted]) -> EventTable {
                 table.push(keyword, one.client, at_ns, &fields);
             }
         };
-        row("REQUEST_NETWORK", 16, &one.network);
+        row("REQUEST_NETWORK", 14, &one.network);
+        row("REQUEST_STALL", 3, &one.stalls);
         row("REQUEST_WORK", 13, &one.work);
         if let Some(is_callers) = one.is_callers {
             let pids = [EventValue::from(100 + number as i64), 7.into()];
@@ -221,7 +224,7 @@ pub(super) fn planted_causes() -> Vec<(Planted, &'static str)> {
         (
             Planted {
                 bytes: (100, 5_000_000),
-                network: vec![(15, 300 * MS as i64)],
+                stalls: vec![(2, 300 * MS as i64)],
                 ..with(&[("sending", 400)])
             },
             "request_sender_window",
@@ -229,7 +232,7 @@ pub(super) fn planted_causes() -> Vec<(Planted, &'static str)> {
         (
             Planted {
                 bytes: (5_000_000, 100),
-                network: vec![(14, 300 * MS as i64)],
+                stalls: vec![(1, 300 * MS as i64)],
                 ..with(&[("hold", 400)])
             },
             "request_sender_window",

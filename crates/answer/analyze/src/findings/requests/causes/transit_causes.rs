@@ -71,7 +71,7 @@ pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let worst = find_worst_place(log, RequestCause::SlowStart, LEAST_NETWORK_NS)?;
     let sentence = format!(
         "long messages {} start on new connections, whose congestion windows begin at ten segments and double each round trip: {}",
-        worst.from_sender(),
+        worst.sender_in_words(),
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.85, sentence);
@@ -114,7 +114,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     };
     let sentence = format!(
         "long messages {} are transferred at {}: {}{link}{why}",
-        worst.from_sender(),
+        worst.sender_in_words(),
         units::format_rate(rate),
         worst.time_in_words()
     );
