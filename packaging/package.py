@@ -25,6 +25,8 @@ NAME = "stackline"
 SUMMARY = "Shows where the time of a distributed application goes, and what would make it faster"
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 OCI = {"x86_64": "amd64", "aarch64": "arm64"}
+# What a release may have: a program is downloaded more often than it is built.
+MOST_BYTES = 30_000_000
 SHELLS = {"bash": "stackline", "zsh": "_stackline", "fish": "stackline.fish"}
 
 
@@ -117,6 +119,7 @@ def contents(binary, native, target):
     files = {
         "bin/stackline": (program, 0o755),
         "share/doc/stackline/README.md": ((ROOT / "README.md").read_bytes(), 0o644),
+        "share/doc/stackline/schema.json": ((ROOT / "docs/reference/schema.json").read_bytes(), 0o644),
         "share/doc/stackline/LICENSE-MIT": ((ROOT / "LICENSE-MIT").read_bytes(), 0o644),
         "share/doc/stackline/LICENSE-APACHE": ((ROOT / "LICENSE-APACHE").read_bytes(), 0o644),
         "share/doc/stackline/LICENSES-OF-COMPONENTS.txt": (licences(packages), 0o644),
@@ -274,6 +277,9 @@ def main():
     native = pathlib.Path(os.environ.get("STACKLINE_NATIVE", binary)).resolve()
     target = os.environ.get("STACKLINE_TARGET", f"{architecture}-unknown-linux-musl")
     when, program = epoch(), binary.read_bytes()
+    if len(program) > MOST_BYTES:
+        sys.exit(f"error: the program has {len(program) / 1e6:.1f} MB, and a release at most {MOST_BYTES / 1e6:.0f} MB\n"
+                 "hint: build it with packaging/build, which strips it; `cargo bloat` shows what grew")
     files = contents(binary, native, target)
     directory.mkdir(parents=True, exist_ok=True)
     prefix = f"{NAME}-{version()}-{architecture}/"

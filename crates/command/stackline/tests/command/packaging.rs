@@ -103,6 +103,7 @@ fn packages_install_and_are_the_same_each_time() {
         "share/man/man1/stackline-trace.1.gz",
         "share/stackline/completions/_stackline",
         "share/doc/stackline/LICENSE-MIT",
+        "share/doc/stackline/schema.json",
     ] {
         assert!(prefix.join(file).is_file(), "{file}");
     }
@@ -230,5 +231,24 @@ fn the_image_has_the_program_and_its_digests_are_right() {
     assert_eq!(
         version_of(&root.join("usr/bin/stackline")),
         version_of(Path::new(program()))
+    );
+}
+
+#[test]
+fn a_program_that_is_too_large_is_not_packed() {
+    let place = Place::new();
+    let large = fs::File::create(place.path("large")).unwrap();
+    large.set_len(31_000_000).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let output = Command::new(root.join("packaging/package.py"))
+        .args([place.path("large"), "x86_64".into(), place.path("made")])
+        .env("SOURCE_DATE_EPOCH", "1700000000")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        said.starts_with("error: the program has 31.0 MB, and a release at most 30 MB"),
+        "{said}"
     );
 }
