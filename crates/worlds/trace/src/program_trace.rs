@@ -249,15 +249,18 @@ impl TraceSession {
     ) -> Result<TraceOutcome> {
         let over = Arc::new(AtomicBool::new(false));
         let gone = Arc::clone(&self.gone);
-        let end = self.end.clone();
+        let (end, began) = (self.end.clone(), self.began);
         looker.give(self, Arc::clone(&over));
         let ended = carry_out(options, setting, programs, [stop, &gone], &end);
+        // What analysing takes behind it is not time that was traced.
+        let seconds = began.elapsed().as_secs_f64();
         over.store(true, Ordering::Relaxed);
         let (session, cost_s) = looker.join()?;
         let outcome = session.finish(cost_s, setting)?;
         let ended = ended?;
         Ok(TraceOutcome {
             ended: ended.last,
+            seconds,
             // Why there is little to see comes first.
             notes: [ended.early, outcome.notes].concat(),
             ..outcome
