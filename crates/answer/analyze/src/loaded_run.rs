@@ -174,7 +174,9 @@ impl LoadedRun {
         let runs = self.index.runs.iter().filter(|run| !run.warmup).count();
         let whole = excerpt.runs.len();
         let what = match (runs, whole) {
-            (0, _) => "lifelines cover only the beginning of the run".to_owned(),
+            (0, _) => {
+                "requests, findings and lifelines cover only the beginning of the run".to_owned()
+            }
             (_, 0) => "no run has few enough events, so findings are based on records and \
                        lifelines cover only a beginning"
                 .to_owned(),
