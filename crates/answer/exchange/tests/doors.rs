@@ -262,20 +262,6 @@ fn first_window() -> Expected {
     of("first window", wire)
 }
 
-/// A path that carries two segments in 16 ms, a round trip of 120 ms away.
-fn slow_path() -> Expected {
-    let mut wire = opened(60);
-    wire.requests("/big");
-    wire.now += MS;
-    for part in answer(300_000).chunks(2 * SEGMENT) {
-        wire.bursts(Side::Server, part, 10);
-        wire.now += 16 * MS - 20;
-    }
-    wire.now += wire.delay;
-    wire.closes(Side::Client);
-    of("slow path", wire)
-}
-
 /// A server that has no more than 68 kB under way in each round trip of 60 ms, which leave at 100 Mbit/s, although there is room for more.
 fn small_send_buffer() -> Expected {
     let mut wire = Wire::new(30 * MS);
@@ -479,7 +465,6 @@ fn exchanges() -> Vec<Expected> {
         upload(),
         first_window(),
         small_send_buffer(),
-        slow_path(),
         idle_close(),
         lost_request(),
         server_pause(),

@@ -18,7 +18,6 @@ const VERDICTS: &[(&str, &[&str])] = &[
     ("5xx", &["failed_requests"]),
     ("large upload", &["request_rate"]),
     ("first window", &["healthy"]),
-    ("slow path", &["request_rate"]),
     ("small send buffer", &["request_sender_window"]),
     ("idle close", &["server_ends_connection"]),
     ("loss of a request's end", &["request_loss"]),
