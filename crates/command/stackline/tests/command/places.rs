@@ -3,10 +3,11 @@
 //! where this is not root's, or there is no Python.
 
 use crate::support::{Place, has_program, skip, wait_until};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 /// A server that sleeps 20 ms for each request, and says when it listens.
@@ -69,10 +70,11 @@ fn shell(place: &Place, before: &[&str], script: &str) -> Option<String> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    said(String::from_utf8(output.stderr).unwrap())
+    said(output)
 }
 
-fn said(err: String) -> Option<String> {
+fn said(output: Output) -> Option<String> {
+    let err = String::from_utf8(output.stderr).unwrap();
     if err.contains("not looked at: threads") || err.contains("not permitted") {
         skip(&err);
         return None;
@@ -192,8 +194,11 @@ fn a_process_in_other_namespaces_is_seen_where_it_is() {
         return;
     };
     let pid = contained.pid.to_string();
-    let traced = place.finish(&mut place.command(&["trace", "--pid", &pid, "--for", "4s"]));
-    if let Some(said) = said(traced.err) {
+    let output = place
+        .command(&["trace", "--pid", &pid, "--for", "4s"])
+        .output()
+        .unwrap();
+    if let Some(said) = said(output) {
         has_items(&said, &format!("python3 on python3-{pid}"));
     }
 }
@@ -309,7 +314,8 @@ fn a_unit_and_a_control_group_are_joined_with_whoever_comes() {
         .into_iter()
         .enumerate()
     {
-        let trace = place.start(&mut place.command(&["trace", join[0], join[1]]));
+        let mut trace = place.command(&["trace", join[0], join[1]]);
+        let trace = trace.stderr(Stdio::piped()).spawn().unwrap();
         wait_until("the trace is kept", || place.runs().len() > number);
         // The server comes while it is traced.
         std::thread::sleep(Duration::from_millis(800));
@@ -320,8 +326,9 @@ fn a_unit_and_a_control_group_are_joined_with_whoever_comes() {
         std::thread::sleep(Duration::from_millis(400));
         let mut client = Beside::start(&place, &["python3", "client.py", &port, "5"]);
         assert!(client.0.wait().unwrap().success());
-        trace.process().signal(Signal::SIGINT);
-        if let Some(said) = said(trace.finish().err) {
+        let process = Pid::from_raw(trace.id().try_into().unwrap());
+        kill(process, Signal::SIGINT).unwrap();
+        if let Some(said) = said(trace.wait_with_output().unwrap()) {
             has_items(&said, "python3 on here");
         }
     }
