@@ -547,6 +547,20 @@ fn every_door_shows_the_same_cause_or_says_that_it_is_not_known() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// A path that carries a segment in 8 ms, a round trip of 60 ms away.
+#[test]
+fn a_slow_path_is_no_pausing_server_where_its_client_alone_is_seen() {
+    let mut wire = opened(30);
+    wire.requests("/big");
+    wire.now += MS;
+    wire.bursts(Side::Server, &answer(300_000), 8_000);
+    wire.now += wire.delay;
+    wire.closes(Side::Client);
+    let [client, _] = wire.captures();
+    let (found, _) = look(&[("client.pcap", &client)], &[]);
+    assert_eq!(found[0].kind, "request_rate", "{:?}", found[0]);
+}
+
 /// A connection that is upgraded to WebSocket, and messages both ways.
 fn messages() -> Wire {
     let mut wire = opened(5);

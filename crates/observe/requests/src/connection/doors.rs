@@ -197,7 +197,7 @@ impl RequestConnection {
 
     /// New data that comes long after its sender could have sent it: it had nothing to send. Either all before was acknowledged;
     /// seen from its receiver, the acknowledgement and the data were on their way meanwhile. Or no more was under way than any
-    /// sender may begin with, and no acknowledgement has let it go.
+    /// sender may begin with, and no acknowledgement has let it go; seen from its receiver, such data may just be spaced by a slow path.
     fn note_pause(&mut self, at_ns: u64, direction: EventStreamDirection, from: u64, end: u64) {
         let acknowledged = self.directions[1 - direction as usize].acknowledged;
         let is_sender_seen = self.ends[direction as usize].host.is_some();
@@ -224,7 +224,11 @@ impl RequestConnection {
         };
         let is_let_go =
             acknowledged.is_some_and(|acked| at_ns.abs_diff(let_go(acked)) <= LETS_GO_NS);
-        let is_beginning = end.saturating_sub(has_begun_from) <= FIRST_WINDOW;
+        let waited_ns = at_ns.saturating_sub(before.at_ns);
+        let is_idle = idle_since.is_some_and(|since| at_ns.saturating_sub(since) >= PAUSE_NS);
+        let is_spaced = !is_sender_seen && !is_idle && own.spacing.is_regular(waited_ns);
+        own.spacing.add(waited_ns);
+        let is_beginning = end.saturating_sub(has_begun_from) <= FIRST_WINDOW && !is_spaced;
         let free_since =
             (is_beginning && !is_let_go && own.again.is_empty()).then_some(before.at_ns);
         let since = free_since.into_iter().chain(idle_since).min();

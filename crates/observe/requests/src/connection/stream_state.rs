@@ -27,6 +27,30 @@ pub(super) struct SendGap {
     pub(super) travelled_ns: u64,
 }
 
+/// How far apart the last segments came, ns: a path that is slow spaces them, whatever their sender does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SegmentSpacing {
+    last: [u64; 4],
+    next: usize,
+}
+
+impl SegmentSpacing {
+    /// So many times as far apart is no more the path's spacing.
+    const REGULAR: u64 = 3;
+
+    /// Whether another segment after so long is spaced as those before it.
+    pub(super) fn is_regular(&self, ns: u64) -> bool {
+        let widest = self.last.iter().max().copied().unwrap_or(0);
+        ns <= widest.saturating_mul(Self::REGULAR)
+    }
+
+    /// Another segment came after so long.
+    pub(super) fn add(&mut self, ns: u64) {
+        self.last[self.next] = ns;
+        self.next = (self.next + 1) % self.last.len();
+    }
+}
+
 /// A sender stood still until an acknowledgement came, before the byte at an offset.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendStall {
@@ -56,6 +80,8 @@ pub(super) struct RequestStreamState {
     pub(super) holes: StreamHoles,
     /// When nothing was sent although there was room.
     pub(super) gaps: VecDeque<SendGap>,
+    /// How far apart its last segments came where its receiver alone is seen, ns.
+    pub(super) spacing: SegmentSpacing,
     /// When its sender stood still until an acknowledgement came, and from where on it has sent since the last such gap.
     pub(super) stalls: VecDeque<SendStall>,
     pub(super) stalled_from: u64,
