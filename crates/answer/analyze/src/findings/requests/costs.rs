@@ -101,7 +101,7 @@ impl RequestCosts {
         })
     }
 
-    /// How much of the time somebody takes who has no place: the network, set-up, losses.
+    /// Share of the time that the network, set-up or losses take, 0 to 1.
     pub(crate) fn share_of(&self, taker: PlacelessTaker) -> f64 {
         let costs = self.costs.iter();
         let ns: i64 = costs

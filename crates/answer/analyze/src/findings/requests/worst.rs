@@ -62,7 +62,7 @@ impl Worst<'_> {
         place_in_words(self.place)
     }
 
-    /// The same of long messages: from whom most bytes come.
+    /// Its two ends, from the one that sends most bytes: `from db to app`.
     pub(crate) fn sender_in_words(&self) -> String {
         let bytes = self.calls_at_place().map(|request| request.bytes);
         let (there, back) = bytes.fold((0_i64, 0_i64), |(there, back), bytes| {
@@ -76,7 +76,7 @@ impl Worst<'_> {
         }
     }
 
-    /// The same of messages of which it does not matter who sends them: `between app and db`.
+    /// Its two ends without a direction: `between app and db`.
     pub(crate) fn between_both(&self) -> String {
         match self.place.split_once(" > ") {
             Some((client, server)) if client != server => format!("between {client} and {server}"),
