@@ -1082,8 +1082,14 @@ fn clients_that_do_not_read_hold_a_bounded_amount_together_and_are_closed() {
     };
     site.load(&about).unwrap();
     let room = 8 << 20;
+    // Blocks may wait for longer than usual: it is not the speed of this machine that is looked at.
+    let patience = Patience {
+        block: Duration::from_secs(120),
+        ..options(&site).patience
+    };
     let gateway = gateway::start(gateway::GatewayOptions {
         room,
+        patience,
         ..options(&site)
     })
     .unwrap();

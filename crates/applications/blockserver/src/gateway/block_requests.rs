@@ -125,10 +125,15 @@ impl Desk {
         self.changed.notify_one();
     }
 
-    /// Where what is wanted waits for room, somebody who takes nothing gives way.
-    pub(super) fn make_way(&self) {
-        if self.state().is_crowded {
-            self.room.make_way();
+    /// Where what is wanted waits for room, clients that take nothing are closed.
+    pub(super) fn close_stalled(&self) {
+        let waited = {
+            let state = self.state();
+            let first = state.queue.front().filter(|_| state.is_crowded);
+            first.map(|wanted| wanted.since.elapsed())
+        };
+        if let Some(waited) = waited {
+            self.room.close_stalled(waited);
         }
     }
 

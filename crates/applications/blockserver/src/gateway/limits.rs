@@ -36,10 +36,12 @@ pub const BRIEF: Duration = Duration::from_millis(250);
 pub const ROOM: u64 = 256 << 20;
 /// Large pictures that are made at once.
 pub const PICTURES: usize = 4;
-/// After what time without taking a byte a client gives way where others wait for room.
+/// After what time without taking a byte a client is closed where others wait for room.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// After what time all such clients do.
+/// After what time all such clients are.
 pub const LONG_IDLE: Duration = Duration::from_secs(5);
+/// How long others wait for room before clients that have taken nothing for less than [`IDLE`] are closed too.
+pub const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// How patient a gateway is.
 #[derive(Clone, Copy, Debug)]

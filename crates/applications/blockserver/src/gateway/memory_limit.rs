@@ -1,5 +1,5 @@
 //! What is held for all clients together, in bytes: blocks on their way and in answers, pictures, texts. Where there is no room, what is
-//! wanted waits; where others wait, the client that has taken nothing for longest is closed.
+//! wanted waits; where others wait, clients that take nothing are closed, the one that has taken nothing for longest first.
 
 use super::block_requests::Desk;
 use super::limits;
@@ -129,16 +129,17 @@ impl Room {
 
     /// Waits for room for so many bytes; nothing where there is none for too long.
     pub(super) async fn wait(self: &Arc<Self>, bytes: u64) -> Option<GatewayMemoryGrant> {
-        let until = Instant::now() + limits::ANSWER;
+        let began = Instant::now();
         loop {
             let changed = self.changed.notified();
             if let Some(taken) = self.take(bytes) {
                 return Some(taken);
             }
-            if Instant::now() >= until {
+            let waited = began.elapsed();
+            if waited >= limits::ANSWER {
                 return None;
             }
-            self.make_way();
+            self.close_stalled(waited);
             let _ = tokio::time::timeout(LOOK, changed).await;
         }
     }
@@ -156,9 +157,10 @@ impl Room {
         self.changed.notify_waiters();
     }
 
-    /// Somebody waits for room: the client that has taken nothing for longest gives way, and with it all that have taken nothing for
-    /// long. However many there are, others wait for seconds.
-    pub(super) fn make_way(&self) {
+    /// Somebody has waited for room for so long: the client that has taken nothing for longest is closed, and with it all that have taken
+    /// nothing for long. Clients take turns at holding the room, so one after another would keep others waiting for minutes: once
+    /// somebody has waited for [`limits::LONG_WAIT`], half of those that take nothing are closed at once.
+    pub(super) fn close_stalled(&self, waited: Duration) {
         let clients = lock(&self.clients);
         let stalled = clients
             .all
@@ -166,9 +168,14 @@ impl Room {
             .filter_map(|stall| Some(((*lock(&stall.since))?, stall)));
         let mut stalled: Vec<_> = stalled.collect();
         stalled.sort_by_key(|(since, _)| *since);
+        let (first, least) = if waited < limits::LONG_WAIT {
+            (1, limits::IDLE)
+        } else {
+            (stalled.len().div_ceil(2), LOOK)
+        };
         for (place, (since, stall)) in stalled.into_iter().enumerate() {
-            let least = if place == 0 {
-                limits::IDLE
+            let least = if place < first {
+                least
             } else {
                 limits::LONG_IDLE
             };
@@ -257,21 +264,34 @@ mod tests {
         moving.moves();
         second.stalls();
         first.stalls();
-        room.make_way();
+        room.close_stalled(Duration::ZERO);
         assert_eq!(room.closed(), 0, "it may just be slow");
         *lock(&first.stall.since) = Instant::now().checked_sub(limits::IDLE);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        room.make_way();
+        room.close_stalled(Duration::ZERO);
         runtime.block_on(first.has_to_go());
         assert_eq!(room.closed(), 1);
         // All that have stalled for long go at once.
         for client in [&first, &second, &moving] {
             *lock(&client.stall.since) = Instant::now().checked_sub(limits::LONG_IDLE);
         }
-        room.make_way();
+        room.close_stalled(Duration::ZERO);
         assert_eq!(room.closed(), 4);
+    }
+
+    #[test]
+    fn where_somebody_waits_for_long_half_of_those_that_take_nothing_are_closed() {
+        let room = Room::new(1);
+        let clients: Vec<GatewayClient> = (0..5).map(|_| room.enter()).collect();
+        for client in &clients {
+            *lock(&client.stall.since) = Instant::now().checked_sub(LOOK);
+        }
+        room.close_stalled(Duration::ZERO);
+        assert_eq!(room.closed(), 0);
+        room.close_stalled(limits::LONG_WAIT);
+        assert_eq!(room.closed(), 3);
     }
 }

@@ -130,7 +130,7 @@ impl GatewaySessionInner {
                 | None => {}
             }
             if looked.elapsed() >= LOOK {
-                self.desk.make_way();
+                self.desk.close_stalled();
                 looked = Instant::now();
                 if self.desk.give_up(patience) {
                     // Perhaps the master is silent without being gone.
