@@ -13,7 +13,7 @@ const MOST_PIDS: usize = 4;
 const COLUMNS: usize = 80;
 const SHORTEST_NAME: usize = 16;
 const LONGEST_TAKER: usize = 20;
-/// Of fewer the 99th percentile is the longest, and is said to be.
+/// Of fewer requests the 99th percentile is the longest time, and is called so.
 const PERCENTILE_OF: u64 = 100;
 
 /// The table; empty where there are none.
@@ -22,9 +22,15 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let header = ["request", "count", "failed", "p50", "p99", "main part"].map(str::to_owned);
+    let shown = &all[..all.len().min(MOST)];
+    let slowest = if shown.iter().any(has_percentile) {
+        "p99"
+    } else {
+        "max"
+    };
+    let header = ["request", "count", "failed", "p50", slowest, "main part"].map(str::to_owned);
     let mut rows = vec![header.to_vec()];
-    rows.extend(all.iter().take(MOST).map(|named| row(named, all)));
+    rows.extend(shown.iter().map(|named| row(named, all, slowest)));
     // A name has the room that the figures leave.
     let beside = total(&widths(&rows)[1..]) + 2;
     let room = COLUMNS.saturating_sub(beside).max(SHORTEST_NAME);
@@ -56,9 +62,10 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
         .map(|named| named.count)
         .sum();
     if beside > 0 {
-        lines.push(format!(
+        let sentence = format!(
             "{beside} of them are from programs other than the traced one; findings do not cover their time"
-        ));
+        );
+        lines.extend(wrap(&sentence, COLUMNS));
     }
     lines.extend(processes(all));
     lines.join("\n") + "\n"
@@ -89,7 +96,13 @@ fn processes(all: &[NamedRequests]) -> Vec<String> {
     }
 }
 
-fn row(named: &NamedRequests, all: &[NamedRequests]) -> Vec<String> {
+/// Whether there are enough requests of a name for a 99th percentile.
+fn has_percentile(named: &NamedRequests) -> bool {
+    named.count.saturating_sub(named.failed) >= PERCENTILE_OF
+}
+
+/// A row under a column of that name; a longest time under another name says that it is one.
+fn row(named: &NamedRequests, all: &[NamedRequests], slowest: &str) -> Vec<String> {
     let time =
         |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format_time(ns as f64 / 1e9));
     let taker = match named.most_of_it.as_str() {
@@ -102,7 +115,7 @@ fn row(named: &NamedRequests, all: &[NamedRequests]) -> Vec<String> {
         named.failed.to_string(),
         time(named.p50_ns),
         match named.p99_ns {
-            Some(_) if named.count.saturating_sub(named.failed) < PERCENTILE_OF => {
+            Some(_) if slowest != "max" && !has_percentile(named) => {
                 format!("max {}", time(named.p99_ns))
             }
             p99 => time(p99),
@@ -156,11 +169,16 @@ mod tests {
         assert!(lines[0].starts_with("request ") && lines[0].ends_with("main part"));
         assert!(lines[4].contains("  -  "), "{}", lines[4]);
         assert!(lines[1].contains("81.2 ms  1.25 s"), "{}", lines[1]);
-        let few = NamedRequests {
+        let few = || NamedRequests {
             count: 10,
             ..named(1)
         };
-        assert!(named_requests(&[few]).contains("81.2 ms  max 1.25 s"));
+        assert!(named_requests(&[few(), named(2)]).contains("81.2 ms  max 1.25 s"));
+        let text = named_requests(&[few()]);
+        assert!(
+            text.contains("     max  main part") && text.contains("81.2 ms  1.25 s"),
+            "{text}"
+        );
         assert_eq!(
             lines[11],
             "and 2021 requests with 2 other names (--json has all)"
@@ -178,7 +196,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 of them are from programs other than the traced one; findings do not cover their time",
+                "3 of them are from programs other than the traced one; findings do not cover",
+                "their time",
                 "answering processes: python3 on app: 811, 815, 820"
             ]
         );

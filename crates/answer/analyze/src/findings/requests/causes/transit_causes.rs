@@ -193,8 +193,9 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     let confidence = if worst.cost.nested > 0 { 0.9 } else { 0.8 };
     let found = report_request_cause(kind, log, &worst, confidence, sentence);
     let found = found.attempt(format!(
-        "ask for everything in one request, or send without waiting for each answer: {} round trips become one",
-        in_a_row * trips
+        "ask for everything in one request, or send without waiting for each answer: {} round trips become {}",
+        in_a_row * trips,
+        if trips == 1 { "one".to_owned() } else { trips.to_string() }
     ));
     Some(if trips > 1 {
         found.attempt(ONE_TRIP)
