@@ -19,6 +19,7 @@ pub(super) mod message_delays;
 pub(super) mod named;
 pub(super) mod network;
 pub(super) mod path_rates;
+pub(super) mod program_ports;
 pub(super) mod queueing;
 pub(super) mod request;
 pub(super) mod request_account;

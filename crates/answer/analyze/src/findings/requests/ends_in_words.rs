@@ -9,8 +9,9 @@ pub(crate) fn server_with_port(request: &TracedRequest) -> String {
         return address(request);
     };
     match request.port {
-        Some(port) => format!("{program} (port {port})"),
-        None => program,
+        // It may be a part of the program's name already.
+        Some(port) if !request.programs.1.ends_with(')') => format!("{program} (port {port})"),
+        _ => program,
     }
 }
 

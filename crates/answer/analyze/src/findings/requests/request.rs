@@ -2,6 +2,7 @@
 
 use crate::findings::requests::control_connections::{AlternatingMessage, find_control_requests};
 use crate::findings::requests::failed_status::{is_failure_status, is_introduction};
+use crate::findings::requests::program_ports::name_by_port;
 use crate::findings::requests::responders::{RequestResponder, find_responders};
 use crate::findings::rows::EventRows;
 use stackline_events::unit_ids;
@@ -69,6 +70,8 @@ pub(crate) struct TracedRequest {
     pub(crate) wait: Option<RequestServerWork>,
     /// What the client's thread that read the answer did while that lay unread.
     pub(crate) answer_wait: Option<RequestServerWork>,
+    /// The process that asks.
+    pub(crate) client_pid: Option<i64>,
     /// The process that answers.
     pub(crate) server_pid: Option<i64>,
     /// Whether who asks is the trace's last program, for which the others are there; `None` where that is not known.
@@ -334,11 +337,13 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
         request.answer_wait = Some(work(log, row))
     });
     each("REQUEST_PROCESS", &|request, row| {
+        request.client_pid = log.number(row, "client_pid");
         request.server_pid = log.number(row, "server_pid");
         request.is_callers = log.number(row, "is_callers").map(|of| of == 1);
     });
     find_ports(&mut all, log);
     find_servers(&mut all);
+    name_by_port(&mut all);
     find_responders(&mut all);
     mark_control_requests(&mut all, log);
     all
