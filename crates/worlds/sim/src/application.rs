@@ -22,9 +22,9 @@ pub use signal::{Mailbox, Signal};
 use crate::carrier::SimCarrier;
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::Executor;
 use crate::messages::{CallPort, MessagePort, MessageTrace, Traces, callers, connections};
 use crate::run_limits::SimRunLimits;
+use crate::run_state::SimRunState;
 use crate::usage::UsageTotals;
 use crate::virtual_time::{APART, NextEvent, VirtualTime};
 use stackline_core::network::Network;
@@ -47,7 +47,7 @@ pub struct Simulation<'n, T: Tap<SimDatagram>> {
     programs: ProgramOwner,
 }
 
-struct ProgramOwner(Rc<Executor>);
+struct ProgramOwner(Rc<SimRunState>);
 
 impl Drop for ProgramOwner {
     fn drop(&mut self) {
@@ -61,7 +61,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         let carrier = SimCarrier::of_links(network, seed.child("network"), tap);
         let time = VirtualTime::new(network, SimRunLimits::default(), None, carrier, None);
         Self {
-            programs: ProgramOwner(Rc::clone(&time.executor)),
+            programs: ProgramOwner(Rc::clone(&time.shared)),
             time,
             marks: network.marks(),
             connections: 0,
@@ -72,12 +72,12 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
 
     /// What its programs have around them.
     pub fn context(&self) -> ProgramContext {
-        ProgramContext::new(&self.time.executor)
+        ProgramContext::new(&self.time.shared)
     }
 
     /// The present.
     pub fn now(&self) -> Instant {
-        self.time.executor.now()
+        self.time.shared.now()
     }
 
     /// A connection is asked for, with those options of `tcp` at its two ends, that of who asks first.
@@ -134,9 +134,9 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
     ) -> [MessagePort<M>; 2] {
         let number = self.connections;
         self.connections += 1;
-        let executor = Rc::clone(&self.time.executor);
+        let shared = Rc::clone(&self.time.shared);
         let (pair, ports) =
-            connections::connection(number, nodes, machines, executor, self.traces.clone());
+            connections::connection(number, nodes, machines, shared, self.traces.clone());
         self.time.add_pair(number, nodes, pair);
         ports
     }
@@ -149,7 +149,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         let number = APART + self.calls;
         let mtu = self.path_mtu(from, to, number)?;
         self.calls += 1;
-        let (pair, ports) = callers::calls(number, [from, to], mtu, &self.time.executor);
+        let (pair, ports) = callers::calls(number, [from, to], mtu, &self.time.shared);
         self.time.add_pair(number, [from, to], pair);
         Ok(ports)
     }
@@ -175,8 +175,8 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         loop {
             let event = self.time.next(until)?;
             if let NextEvent::Nothing = event {
-                let executor = &self.time.executor;
-                executor.set_now(executor.now().max(until));
+                let shared = &self.time.shared;
+                shared.set_now(shared.now().max(until));
                 return Ok(None);
             }
             self.time.settle()?;

@@ -2,9 +2,9 @@
 
 use crate::clock::SimHostClock;
 use crate::error::{Error, Result};
-use crate::executor::Executor;
 use crate::job::SimJob;
 use crate::program_costs::HostWorkCosts;
+use crate::run_state::SimRunState;
 use crate::run_trace::SimEndpointTrace;
 use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use std::task::Poll;
 /// What one endpoint has around it.
 #[derive(Debug)]
 pub(crate) struct SimEndpointContext {
-    pub(crate) executor: Rc<Executor>,
+    pub(crate) shared: Rc<SimRunState>,
     pub(crate) job: Rc<SimJob>,
     pub(crate) clock: Rc<SimHostClock>,
     /// Its host, and what programs take of that one's processor.
@@ -42,14 +42,14 @@ pub(crate) struct SimEndpointHost {
 
 impl SimEndpointContext {
     pub(crate) fn new(
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
         job: &Rc<SimJob>,
         host: SimEndpointHost,
         id: u32,
         begins_after: Duration,
         line: Option<SimEndpointTrace>,
     ) -> Rc<Self> {
-        let (executor, job) = (Rc::clone(executor), Rc::clone(job));
+        let (shared, job) = (Rc::clone(shared), Rc::clone(job));
         let SimEndpointHost {
             index: host,
             clock,
@@ -57,7 +57,7 @@ impl SimEndpointContext {
         } = host;
         let waiting = Cell::new("its turn");
         Rc::new(Self {
-            executor,
+            shared,
             job,
             clock,
             host,
@@ -70,7 +70,7 @@ impl SimEndpointContext {
     }
 
     pub(crate) fn now(&self) -> Instant {
-        self.executor.now()
+        self.shared.now()
     }
 
     /// The time between two moments as this host reads it.
@@ -80,7 +80,7 @@ impl SimEndpointContext {
 
     /// Whether the endpoint has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.executor.tasks.is_over(self.id)
+        self.shared.tasks.is_over(self.id)
     }
 
     pub(crate) const fn waits_for(&self) -> &'static str {
@@ -89,7 +89,7 @@ impl SimEndpointContext {
 
     /// Polls the endpoint not later than `moment`.
     pub(crate) fn wake_at(&self, moment: Instant) {
-        self.executor.set_alarm(self.id, moment);
+        self.shared.set_alarm(self.id, moment);
     }
 
     /// Waits until `poll` finds something.
@@ -140,7 +140,7 @@ impl SimEndpointContext {
         if takes == Duration::ZERO {
             return Ok(());
         }
-        let ticket = self.executor.want(self.host, self.id, kind, takes, self.id);
+        let ticket = self.shared.want(self.host, self.id, kind, takes, self.id);
         self.until("its host's processor", || ticket.done.get().then_some(()))
             .await
     }

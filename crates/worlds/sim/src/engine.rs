@@ -5,11 +5,11 @@ use crate::clock::SimHostClock;
 use crate::context::{SimEndpointContext, SimEndpointHost};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::Timer;
 use crate::job::SimJob;
 use crate::outcome::SimRunOutcome;
 use crate::program_costs::HostWorkCosts;
 use crate::records;
+use crate::run_state::Timer;
 use crate::run_trace::{SimEndpointTrace, SimTraceLog, SimTraceParameters};
 use crate::scene::SimRunScene;
 use crate::stacks;
@@ -104,10 +104,10 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         }
         // Endpoints hold their ends of connections, and those notify the world that they go.
         self.contexts.clear();
-        self.time.executor.tasks.clear();
+        self.time.shared.tasks.clear();
         let records = records::gather_records(self.scene, &self.jobs);
         let ports = self.time.carrier.counters();
-        let (virtual_time, events) = (self.time.executor.now(), self.time.events);
+        let (virtual_time, events) = (self.time.shared.now(), self.time.events);
         self.time.finish_log()?;
         let watch = self.time.carrier.into_tap();
         let (digest, events) = (watch.digest, watch.events + events);
@@ -137,7 +137,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             NextEvent::Inside | NextEvent::Task => {}
             NextEvent::Timer(Timer::Alarm(job)) => {
                 if let Some(job) = self.jobs.get(job as usize) {
-                    job.end(false, &self.time.executor);
+                    job.end(false, &self.time.shared);
                 }
             }
             NextEvent::Timer(Timer::Stage(what)) => self.stage_timer(what)?,
@@ -170,7 +170,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         words.dedup();
         words.truncate(4);
         let words = words.join(", ");
-        if self.time.carrier.deadline().is_some() || self.time.executor.next_timer().is_some() {
+        if self.time.carrier.deadline().is_some() || self.time.shared.next_timer().is_some() {
             let cap = (cap - Instant(0)).seconds();
             Error::measurement(format!(
                 "the run did not end within {} of virtual time: {words}",
@@ -178,7 +178,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             ))
             .hint("set a time limit to end it earlier")
         } else {
-            Error::measurement(format!("the run is deadlocked at {} s: {words}", self.time.executor.now())).hint(
+            Error::measurement(format!("the run is deadlocked at {} s: {words}", self.time.shared.now())).hint(
                 "the two sides of the procedure wait for each other, or a datagram that one of them is waiting for was lost",
             )
         }
@@ -244,7 +244,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             let endpoints = [first + part.replicas + replica, first + replica];
             let route = self.route(first_pair + replica, [from.0, to.0], endpoints)?;
             let seed = seed.index(u64::from(replica)).child("stack");
-            if let Some(log) = &self.time.executor.log {
+            if let Some(log) = &self.time.shared.log {
                 log.add_pair(number, replica, [from.1, to.1]);
             }
             let carries_data = part.procedure.carries_data();
@@ -329,14 +329,14 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         replica: u32,
     ) {
         let id = self.contexts.len() as u32;
-        let line = self.time.executor.log.as_ref().map(|log| {
+        let line = self.time.shared.log.as_ref().map(|log| {
             SimEndpointTrace::new(log, pair_number, job.task.side, both_ways(&job.task.steps))
         });
         let begins_after = start_phase::begins_after(job, replica, self.phase);
         let plan = &self.scene.network.hosts[host];
         let costs = HostWorkCosts::of(plan);
         let context = SimEndpointContext::new(
-            &self.time.executor,
+            &self.time.shared,
             job,
             SimEndpointHost {
                 index: host,
@@ -349,9 +349,9 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         );
         let task = Rc::clone(pair).spawn(Rc::clone(&context), replica);
         self.contexts.push(context);
-        let number = self.time.executor.tasks.push(task);
+        let number = self.time.shared.tasks.push(task);
         debug_assert_eq!(number, id, "tasks have their endpoints' numbers");
-        self.time.executor.tasks.wake(id);
+        self.time.shared.tasks.wake(id);
     }
 
     /// An endpoint has come to its barrier or is done.
@@ -394,11 +394,11 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             .filter(|job| job.task.background)
             .peekable();
         if loads.peek().is_some() {
-            loads.for_each(|job| job.go(&self.time.executor));
+            loads.for_each(|job| job.go(&self.time.shared));
             self.stage = SimRunStage::Settling;
             self.time
-                .executor
-                .set_timer(self.time.executor.now() + SETTLE, Timer::Stage(SETTLED));
+                .shared
+                .set_timer(self.time.shared.now() + SETTLE, Timer::Stage(SETTLED));
         } else {
             self.go();
         }
@@ -410,14 +410,14 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         self.jobs
             .iter()
             .filter(|job| !job.task.background)
-            .for_each(|job| job.go(&self.time.executor));
+            .for_each(|job| job.go(&self.time.shared));
         if let Some(limit) = self.scene.measurement.time_limit {
-            self.time.executor.set_timer(
-                self.time.executor.now() + limit + GRACE,
+            self.time.shared.set_timer(
+                self.time.shared.now() + limit + GRACE,
                 Timer::Stage(OVERDUE),
             );
         }
-        self.time.executor.signal_news();
+        self.time.shared.signal_news();
     }
 
     /// Loads and responders that loop are stopped; the others end by themselves.
@@ -425,12 +425,12 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         self.stage = SimRunStage::Ending;
         for job in self.jobs.iter().filter(|job| job.task.background) {
             job.ending.set(true);
-            job.end(false, &self.time.executor);
+            job.end(false, &self.time.shared);
         }
         self.time
-            .executor
-            .set_timer(self.time.executor.now() + FINISH, Timer::Stage(END_NOW));
-        self.time.executor.signal_news();
+            .shared
+            .set_timer(self.time.shared.now() + FINISH, Timer::Stage(END_NOW));
+        self.time.shared.signal_news();
     }
 
     fn stage_timer(&mut self, what: u32) -> Result<()> {
@@ -443,7 +443,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             (END_NOW, SimRunStage::Ending) => {
                 for job in self.jobs.iter().filter(|job| !job.is_done()) {
                     job.ending.set(true);
-                    job.end(true, &self.time.executor);
+                    job.end(true, &self.time.shared);
                 }
             }
             _ => {}

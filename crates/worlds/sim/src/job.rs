@@ -1,7 +1,7 @@
 //! One side of one part: what its endpoints do, the flags that end them, the barrier before their clocks.
 
 use crate::error::Result;
-use crate::executor::{Executor, Timer};
+use crate::run_state::{SimRunState, Timer};
 use stackline_core::error::Blame;
 use stackline_core::procedure::PairSide;
 use stackline_endpoint::{EndpointObservation, EndpointTask};
@@ -74,32 +74,32 @@ impl SimJob {
     }
 
     /// Starts counting the time limit; a second time does nothing. A side that only awaits follows the other's limit.
-    pub(crate) fn arm(&self, executor: &Executor) {
+    pub(crate) fn arm(&self, shared: &SimRunState) {
         if let Some(limit) = self.task.own_time_limit()
             && !self.armed.replace(true)
         {
-            executor.set_timer(executor.now() + limit, Timer::Alarm(self.number));
+            shared.set_timer(shared.now() + limit, Timer::Alarm(self.number));
         }
     }
 
     /// Ends it: cleanly where it loops; at once when `now`.
-    pub(crate) fn end(&self, now: bool, executor: &Executor) {
+    pub(crate) fn end(&self, now: bool, shared: &SimRunState) {
         self.flags.limit.set(true);
         if now {
             self.flags.ended.set(true);
             self.open.set(true);
         }
-        self.wake_all(executor);
+        self.wake_all(shared);
     }
 
     /// Lets its endpoints through the barrier.
-    pub(crate) fn go(&self, executor: &Executor) {
+    pub(crate) fn go(&self, shared: &SimRunState) {
         self.open.set(true);
-        self.wake_all(executor);
+        self.wake_all(shared);
     }
 
-    fn wake_all(&self, executor: &Executor) {
-        (self.first..self.first + self.task.replicas).for_each(|endpoint| executor.wake(endpoint));
+    fn wake_all(&self, shared: &SimRunState) {
+        (self.first..self.first + self.task.replicas).for_each(|endpoint| shared.wake(endpoint));
     }
 
     /// Keeps what an endpoint observed, which is done.
@@ -109,10 +109,10 @@ impl SimJob {
     pub(crate) fn keep(
         &self,
         result: Result<EndpointObservation>,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Result<()> {
         self.done.set(self.done.get() + 1);
-        executor.signal_news();
+        shared.signal_news();
         let observation = match result {
             Ok(observation) => observation,
             Err(_) if self.ending.get() && self.task.background => EndpointObservation::default(),

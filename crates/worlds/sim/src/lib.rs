@@ -19,7 +19,7 @@
 //! | [`usage`] | what ports and processors did, interval by interval |
 //! | [`port_events`] | what ports of a network and processors of hosts did, as events of monitors |
 //! | [`papers`] | what only the papers need: networks of IMPs |
-//! | `executor` | what tasks share: the virtual time, timers, processors, packets to send |
+//! | `run_state` | what tasks share: the virtual time, timers, processors, packets to send |
 //! | `context` | what one endpoint has around it, and how it waits |
 //! | `world` | the simulated world of an endpoint (`stackline_endpoint`) |
 //! | `stacks` | one file a stack, one table a stack |
@@ -38,7 +38,6 @@ mod datagram;
 mod digest;
 mod engine;
 mod error;
-mod executor;
 mod host_work;
 mod job;
 pub mod messages;
@@ -49,6 +48,7 @@ mod processor;
 mod program_costs;
 mod records;
 mod run_limits;
+mod run_state;
 mod run_trace;
 mod scene;
 mod stacks;

@@ -4,11 +4,11 @@
 use crate::carrier::SimCarrier;
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer};
 use crate::papers::imp_log::ImpLog;
 use crate::port_events::SimProcessorSpending;
 use crate::processor::{SimProcessor, SimProcessorTurn};
 use crate::run_limits::SimRunLimits;
+use crate::run_state::{SimRunState, Timer};
 use crate::run_trace::SimTraceLog;
 use crate::stacks::pair::SimConnectionPair;
 use crate::usage::UsageTotals;
@@ -59,7 +59,7 @@ pub(crate) struct VirtualTime<'s, T: Tap<SimDatagram>> {
     limits: SimRunLimits,
     /// Set from outside to end it early, as interrupted.
     interrupted: Option<&'s AtomicBool>,
-    pub(crate) executor: Rc<Executor>,
+    pub(crate) shared: Rc<SimRunState>,
     pub(crate) carrier: SimCarrier<T>,
     imp_log: ImpLog,
     /// By number; then those that are numbered apart.
@@ -88,7 +88,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
             network,
             limits,
             interrupted,
-            executor: Executor::new(network, log),
+            shared: SimRunState::new(network, log),
             carrier,
             imp_log: ImpLog::default(),
             pairs: [Vec::new(), Vec::new()],
@@ -126,15 +126,12 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     /// When it is interrupted, or time stands still.
     #[inline]
     pub(crate) fn next(&mut self, cap: Instant) -> Result<NextEvent> {
-        if let Some(notice) = self.executor.tasks.take_notice() {
+        if let Some(notice) = self.shared.tasks.take_notice() {
             notice();
             return Ok(NextEvent::Task);
         }
-        let mut until = self
-            .executor
-            .next_timer()
-            .map_or(cap, |timer| timer.min(cap));
-        if self.executor.blocked.get() > 0 {
+        let mut until = self.shared.next_timer().map_or(cap, |timer| timer.min(cap));
+        if self.shared.blocked.get() > 0 {
             // Somebody waits for a packet to leave, which is notified only when its moment has been computed.
             until = self.carrier.deadline().map_or(until, |at| at.min(until));
         }
@@ -142,7 +139,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
             self.come_to(due)?;
             self.deliver(&mut packet);
             NextEvent::Inside
-        } else if let Some((at, timer)) = self.executor.take_timer(until) {
+        } else if let Some((at, timer)) = self.shared.take_timer(until) {
             self.come_to(at)?;
             self.ring(at, timer)
         } else if until == cap {
@@ -155,19 +152,19 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     }
 
     fn come_to(&mut self, at: Instant) -> Result<()> {
-        if let Some(log) = &self.executor.log {
+        if let Some(log) = &self.shared.log {
             self.sample(log, at);
             for (at, reports) in self.carrier.reports() {
                 self.imp_log.emit_reports(log, self.network, at, reports);
             }
         }
         self.events += 1;
-        self.steps = if at > self.executor.now() {
+        self.steps = if at > self.shared.now() {
             0
         } else {
             self.steps + 1
         };
-        self.executor.set_now(at);
+        self.shared.set_now(at);
         self.not_for_ever(at)
     }
 
@@ -199,7 +196,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
             (copied.is_some() || worked > 0)
                 && log.processor(NodeIndex(host), at, copied.unwrap_or(0), worked)
         };
-        let processors = self.executor.processors.borrow();
+        let processors = self.shared.processors.borrow();
         (0..)
             .zip(processors.iter())
             .filter(|processor| of(*processor))
@@ -211,10 +208,10 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     /// # Errors
     /// When the events cannot be kept.
     pub(crate) fn finish_log(&mut self) -> Result<()> {
-        let Some(log) = &self.executor.log else {
+        let Some(log) = &self.shared.log else {
             return Ok(());
         };
-        self.carrier.report_last(self.executor.now());
+        self.carrier.report_last(self.shared.now());
         for (at, reports) in self.carrier.reports() {
             self.imp_log.emit_reports(log, self.network, at, reports);
         }
@@ -254,14 +251,14 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     fn deliver(&self, packet: &mut NetworkPacket<SimDatagram>) {
         if let Some(placed) = self.pair(packet.payload.pair) {
             let side = placed.side_of(packet.to);
-            placed.pair.arrived(side, packet, &self.executor);
+            placed.pair.arrived(side, packet, &self.shared);
         }
     }
 
     fn ring(&mut self, at: Instant, timer: Timer) -> NextEvent {
         match timer {
             Timer::Task(task) => {
-                self.executor.tasks.ring(task, at);
+                self.shared.tasks.ring(task, at);
                 NextEvent::Task
             }
             Timer::End {
@@ -270,7 +267,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
                 side,
             } => {
                 if let Some(placed) = self.pair(pair) {
-                    placed.pair.timer(connection, side, &self.executor);
+                    placed.pair.timer(connection, side, &self.shared);
                 }
                 NextEvent::Inside
             }
@@ -282,15 +279,15 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     /// The processor of a host may have done a piece of work, or has something to do.
     fn worked(&self, at: Instant, host: u32) -> NextEvent {
         let copied_ns = self.carrier.copied_ns(NodeIndex(host), at);
-        match self.executor.turn(host, copied_ns) {
+        match self.shared.turn(host, copied_ns) {
             SimProcessorTurn::Done(ticket) => {
                 ticket.done.set(true);
-                self.executor.tasks.wake(ticket.task);
-                self.executor.set_timer(at, Timer::Processor(host));
+                self.shared.tasks.wake(ticket.task);
+                self.shared.set_timer(at, Timer::Processor(host));
                 return NextEvent::Task;
             }
             SimProcessorTurn::Until(ends) => {
-                self.executor.set_timer(ends, Timer::Processor(host));
+                self.shared.set_timer(ends, Timer::Processor(host));
             }
             SimProcessorTurn::Nothing => {}
         }
@@ -304,22 +301,22 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     pub(crate) fn settle(&mut self) -> Result<bool> {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
-            self.executor.tasks.take_ready(&mut ready);
+            self.shared.tasks.take_ready(&mut ready);
             for task in ready.drain(..) {
-                self.executor.tasks.resume(task);
+                self.shared.tasks.resume(task);
             }
             self.ready = ready;
-            if let Some(error) = self.executor.tasks.take_failure() {
+            if let Some(error) = self.shared.tasks.take_failure() {
                 return Err(error);
             }
             self.flush();
             self.hand_over();
             self.answer_looks();
-            self.not_for_ever(self.executor.now())?;
-            if self.executor.take_news() {
+            self.not_for_ever(self.shared.now())?;
+            if self.shared.take_news() {
                 return Ok(true);
             }
-            if self.executor.is_idle() {
+            if self.shared.is_idle() {
                 return Ok(false);
             }
         }
@@ -328,8 +325,8 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     /// Ends of connections send what they have to send; those that are over are let go.
     #[inline]
     fn flush(&self) {
-        while let Some(end) = self.executor.take_touched() {
-            end.flush(&self.executor);
+        while let Some(end) = self.shared.take_touched() {
+            end.flush(&self.shared);
             if end.is_over()
                 && let Some(placed) = self.pair(end.pair())
             {
@@ -342,10 +339,10 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     #[inline]
     fn hand_over(&mut self) {
         let mut packets = std::mem::take(&mut self.packets);
-        std::mem::swap(&mut *self.executor.outgoing().borrow_mut(), &mut packets);
+        std::mem::swap(&mut *self.shared.outgoing().borrow_mut(), &mut packets);
         for packet in packets.drain(..) {
             self.steps += 1;
-            self.carrier.handle(self.executor.now(), packet);
+            self.carrier.handle(self.shared.now(), packet);
         }
         self.packets = packets;
         self.notify_departures();
@@ -353,20 +350,20 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
 
     /// Tasks that look at ports and processors learn how they are now.
     fn answer_looks(&self) {
-        for look in self.executor.take_looks() {
+        for look in self.shared.take_looks() {
             look.usage.replace(Some(self.usage()));
-            self.executor.tasks.wake(look.task);
+            self.shared.tasks.wake(look.task);
         }
     }
 
     /// What went through ports, and what processors have been spent on.
     pub(crate) fn usage(&self) -> UsageTotals {
-        let now = self.executor.now();
+        let now = self.shared.now();
         let of = |(host, processor): (u32, &SimProcessor<_>)| SimProcessorSpending {
             copied_ns: self.carrier.copied_ns(NodeIndex(host), now),
             worked_ns: processor.spent_ns(now),
         };
-        let processors = self.executor.processors.borrow();
+        let processors = self.shared.processors.borrow();
         UsageTotals {
             ports: self.carrier.counters(),
             processors: (0..).zip(processors.iter()).map(of).collect(),
@@ -383,7 +380,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
                 let side = placed.side_of(left.from);
                 placed
                     .pair
-                    .departed(side, left.at, left.bytes, &self.executor);
+                    .departed(side, left.at, left.bytes, &self.shared);
             }
         }
     }

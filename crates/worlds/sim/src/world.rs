@@ -35,7 +35,7 @@ pub(crate) fn spawn_endpoint<P: Connect + 'static>(
     context: Rc<SimEndpointContext>,
     replica: u32,
 ) -> Task {
-    let (job, executor) = (Rc::clone(&context.job), Rc::clone(&context.executor));
+    let (job, shared) = (Rc::clone(&context.job), Rc::clone(&context.shared));
     let world = Virtual {
         side: job.task.side,
         pair,
@@ -44,7 +44,7 @@ pub(crate) fn spawn_endpoint<P: Connect + 'static>(
     };
     Box::pin(async move {
         let endpoint = Endpoint::new(Arc::clone(&job.task), world);
-        job.keep(endpoint.run(replica).await, &executor)
+        job.keep(endpoint.run(replica).await, &shared)
     })
 }
 
@@ -103,7 +103,7 @@ impl<P: Connect> EndpointWorld for Virtual<P> {
     async fn barrier(&mut self) -> Result<()> {
         let job = &self.context.job;
         job.waiting.set(job.waiting.get() + 1);
-        self.context.executor.signal_news();
+        self.context.shared.signal_news();
         self.context
             .until("the other pairs to connect", || {
                 job.open.get().then_some(())
@@ -133,7 +133,7 @@ impl<P: Connect> EndpointWorld for Virtual<P> {
     }
 
     fn start_time_limit(&self) {
-        self.context.job.arm(&self.context.executor);
+        self.context.job.arm(&self.context.shared);
     }
 
     fn processor(&self, _: EndpointStep) -> Option<EndpointProcessor> {

@@ -1,4 +1,5 @@
-//! The list of protocols, and which of them a connection speaks: by its first bytes, never by a port alone. A new protocol takes
+//! The list of protocols, and which of them a TCP connection speaks: by its first bytes, never by a port alone. (Datagrams of the ports
+//! of DNS are messages of DNS, others are tried as QUIC.) A new protocol takes
 //! its file and its line in [`ALL`].
 
 use super::Dissector;

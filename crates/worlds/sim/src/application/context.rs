@@ -2,7 +2,7 @@
 
 use super::signal::{Mailbox, Signal};
 use crate::error::Result;
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::usage::UsageTotals;
 use stackline_core::network::WorkKind;
 use stackline_core::time::{Duration, Instant};
@@ -14,25 +14,25 @@ use std::task::Poll;
 /// What a program has around it; a copy is the same.
 #[derive(Clone, Debug)]
 pub struct ProgramContext {
-    executor: Rc<Executor>,
+    shared: Rc<SimRunState>,
 }
 
 impl ProgramContext {
-    pub(super) fn new(executor: &Rc<Executor>) -> Self {
+    pub(super) fn new(shared: &Rc<SimRunState>) -> Self {
         Self {
-            executor: Rc::clone(executor),
+            shared: Rc::clone(shared),
         }
     }
 
     /// The present.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.executor.now()
+        self.shared.now()
     }
 
     /// Starts a program: it runs until it waits, before the one that starts it goes on. Its error ends the simulation.
     pub fn spawn(&self, program: impl Future<Output = Result<()>> + 'static) {
-        self.executor.tasks.spawn(Box::pin(program));
+        self.shared.tasks.spawn(Box::pin(program));
     }
 
     /// Waits until a moment. One that is no later than now comes after what was to happen now before.
@@ -44,8 +44,7 @@ impl ProgramContext {
                 return Poll::Ready(());
             }
             if !is_set {
-                self.executor
-                    .set_alarm(self.executor.tasks.running(), moment);
+                self.shared.set_alarm(self.shared.tasks.running(), moment);
                 is_set = true;
             }
             Poll::Pending
@@ -64,9 +63,9 @@ impl ProgramContext {
         if takes == Duration::ZERO {
             return self.sleep(takes).await;
         }
-        let task = self.executor.tasks.running();
+        let task = self.shared.tasks.running();
         let ticket = self
-            .executor
+            .shared
             .want(host.0 as usize, program, kind, takes, task);
         poll_fn(|_| {
             if ticket.done.get() {
@@ -80,19 +79,19 @@ impl ProgramContext {
 
     /// What went through all ports, and what processors have been spent on, by now.
     pub async fn usage(&self) -> UsageTotals {
-        let look = self.executor.look();
+        let look = self.shared.look();
         poll_fn(|_| look.usage.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
     /// A signal between programs.
     #[must_use]
     pub fn signal(&self) -> Signal {
-        Signal::new(&self.executor)
+        Signal::new(&self.shared)
     }
 
     /// An empty mailbox of a program.
     #[must_use]
     pub fn mailbox<T>(&self) -> Mailbox<T> {
-        Mailbox::new(&self.executor)
+        Mailbox::new(&self.shared)
     }
 }

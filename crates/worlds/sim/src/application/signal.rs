@@ -1,6 +1,6 @@
 //! How programs of a simulated application wait for one another: signals, and mailboxes of what one leaves for another.
 
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -10,7 +10,7 @@ use std::task::Poll;
 /// What one program waits for and others say; a copy is the same. What is said while nobody waits is kept, once.
 #[derive(Clone, Debug)]
 pub struct Signal {
-    executor: Rc<Executor>,
+    shared: Rc<SimRunState>,
     state: Rc<SignalState>,
 }
 
@@ -21,9 +21,9 @@ struct SignalState {
 }
 
 impl Signal {
-    pub(crate) fn new(executor: &Rc<Executor>) -> Self {
+    pub(crate) fn new(shared: &Rc<SimRunState>) -> Self {
         Self {
-            executor: Rc::clone(executor),
+            shared: Rc::clone(shared),
             state: Rc::default(),
         }
     }
@@ -32,7 +32,7 @@ impl Signal {
     pub fn ring(&self) {
         self.state.rung.set(true);
         if let Some(task) = self.state.waiter.take() {
-            self.executor.tasks.wake(task);
+            self.shared.tasks.wake(task);
         }
     }
 
@@ -40,7 +40,7 @@ impl Signal {
     pub fn call(&self) {
         self.state.rung.set(true);
         if let Some(task) = self.state.waiter.take() {
-            self.executor.tasks.resume(task);
+            self.shared.tasks.resume(task);
         }
     }
 
@@ -55,7 +55,7 @@ impl Signal {
             if self.state.rung.take() {
                 return Poll::Ready(());
             }
-            self.state.waiter.set(Some(self.executor.tasks.running()));
+            self.state.waiter.set(Some(self.shared.tasks.running()));
             Poll::Pending
         })
         .await;
@@ -70,10 +70,10 @@ pub struct Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    pub(crate) fn new(executor: &Rc<Executor>) -> Self {
+    pub(crate) fn new(shared: &Rc<SimRunState>) -> Self {
         Self {
             items: RefCell::new(VecDeque::new()),
-            filled: Signal::new(executor),
+            filled: Signal::new(shared),
         }
     }
 

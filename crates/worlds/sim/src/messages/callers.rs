@@ -3,7 +3,7 @@
 use super::calls::MessageCallPair;
 use crate::application::{Mailbox, Signal};
 use crate::datagram::SimDatagram;
-use crate::executor::{Executor, Timer};
+use crate::run_state::{SimRunState, Timer};
 use crate::stacks::packet_wire::BELOW;
 use crate::stacks::pair::SimConnectionPair;
 use stackline_core::procedure::PairSide;
@@ -18,7 +18,7 @@ pub(crate) fn calls<M: 'static>(
     number: u32,
     nodes: [NodeIndex; 2],
     mtu: u64,
-    executor: &Rc<Executor>,
+    shared: &Rc<SimRunState>,
 ) -> (Rc<dyn SimConnectionPair>, [CallPort<M>; 2]) {
     let packet = mtu
         .saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE))
@@ -26,9 +26,9 @@ pub(crate) fn calls<M: 'static>(
     let pair = Rc::new(CallPair {
         number,
         calls: RefCell::new(MessageCallPair::new(number, nodes, packet as u32)),
-        arrived: [(); 2].map(|()| Rc::new(Mailbox::new(executor))),
-        broken: Signal::new(executor),
-        executor: Rc::clone(executor),
+        arrived: [(); 2].map(|()| Rc::new(Mailbox::new(shared))),
+        broken: Signal::new(shared),
+        shared: Rc::clone(shared),
     });
     let port = || CallPort(Rc::clone(&pair));
     let ports = [port(), port()];
@@ -41,7 +41,7 @@ struct CallPair<M> {
     /// Answers, and questions.
     arrived: [Rc<Mailbox<M>>; 2],
     broken: Signal,
-    executor: Rc<Executor>,
+    shared: Rc<SimRunState>,
 }
 
 /// One of two programs that ask and answer; a copy is the same.
@@ -62,7 +62,7 @@ impl<M: 'static> CallPort<M> {
 
     /// Asks and waits for the answer; nothing else may be asked before.
     pub async fn ask(&self, bytes: u64, message: M) -> M {
-        let now = self.0.executor.now();
+        let now = self.0.shared.now();
         self.0.calls.borrow_mut().ask(now, bytes as u32, message);
         self.0.flush(PairSide::Initiator);
         self.0.arrived[0].next().await
@@ -75,7 +75,7 @@ impl<M: 'static> CallPort<M> {
 
     /// Answers what was asked.
     pub fn answer(&self, bytes: u64, message: M) {
-        let now = self.0.executor.now();
+        let now = self.0.shared.now();
         self.0.calls.borrow_mut().answer(now, bytes as u32, message);
         self.0.flush(PairSide::Responder);
     }
@@ -89,14 +89,14 @@ impl<M: 'static> CallPort<M> {
 impl<M: 'static> CallPair<M> {
     /// Sends what a side has to send, and sets its timer.
     fn flush(&self, side: PairSide) {
-        let now = self.executor.now();
+        let now = self.shared.now();
         let mut calls = self.calls.borrow_mut();
         while let Some(packet) = calls.poll(now, side) {
-            self.executor.send(packet);
+            self.shared.send(packet);
         }
         if calls.is_silent() {
             let broken = self.broken.clone();
-            return self.executor.tasks.notify(Box::new(move || broken.ring()));
+            return self.shared.tasks.notify(Box::new(move || broken.ring()));
         }
         if let Some(at) = calls.deadline(now, side)
             && calls.alarms[side.index()].is_none_or(|alarm| at < alarm)
@@ -104,7 +104,7 @@ impl<M: 'static> CallPair<M> {
             let at = at.max(now);
             calls.alarms[side.index()] = Some(at);
             let (pair, connection) = (self.number, 0);
-            self.executor.set_timer(
+            self.shared.set_timer(
                 at,
                 Timer::End {
                     pair,
@@ -121,24 +121,22 @@ impl<M: 'static> SimConnectionPair for CallPair<M> {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         let mut calls = self.calls.borrow_mut();
-        let message = calls.arrived(executor.now(), side, &packet.payload);
+        let message = calls.arrived(shared.now(), side, &packet.payload);
         drop(calls);
         if let Some(message) = message {
             let mailbox = Rc::clone(&self.arrived[side.index()]);
-            executor
-                .tasks
-                .notify(Box::new(move || mailbox.put(message)));
+            shared.tasks.notify(Box::new(move || mailbox.put(message)));
         }
         self.flush(side);
     }
 
     /// One that another took the place of does nothing.
-    fn timer(&self, _: u32, side: PairSide, executor: &Rc<Executor>) {
+    fn timer(&self, _: u32, side: PairSide, shared: &Rc<SimRunState>) {
         let mut calls = self.calls.borrow_mut();
-        if calls.alarms[side.index()] == Some(executor.now()) {
+        if calls.alarms[side.index()] == Some(shared.now()) {
             calls.alarms[side.index()] = None;
             drop(calls);
             self.flush(side);

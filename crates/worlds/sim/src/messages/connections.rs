@@ -6,7 +6,7 @@ use super::port::{MessagePort, PortState};
 use super::{MessageTrace, Traces};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::{Executor, Timer};
+use crate::run_state::{SimRunState, Timer};
 use crate::stacks::pair::SimConnectionPair;
 use crate::stacks::tcp_options;
 use stackline_core::plan::Stack;
@@ -79,14 +79,14 @@ pub(crate) fn connection<M: 'static>(
     number: u32,
     nodes: [NodeIndex; 2],
     machines: EndMachines,
-    executor: Rc<Executor>,
+    shared: Rc<SimRunState>,
     traces: Option<Traces>,
 ) -> (Rc<dyn SimConnectionPair>, [MessagePort<M>; 2]) {
     let ends = machines.map(|mut machine| {
         if traces.is_some() {
             machine.enable_trace();
         }
-        RefCell::new(MessageEnd::new(machine, &executor))
+        RefCell::new(MessageEnd::new(machine, &shared))
     });
     let connection = Rc::new(MessageConnection {
         number,
@@ -94,7 +94,7 @@ pub(crate) fn connection<M: 'static>(
         ends,
         is_there: Cell::new(false),
         is_broken: Cell::new(false),
-        executor,
+        shared,
         traces,
     });
     connection.flush(PairSide::Initiator);
@@ -128,7 +128,7 @@ struct MessageEnd<M> {
 }
 
 impl<M> MessageEnd<M> {
-    fn new(machine: MessageEndMachine, executor: &Rc<Executor>) -> Self {
+    fn new(machine: MessageEndMachine, shared: &Rc<SimRunState>) -> Self {
         Self {
             machine,
             unsent: VecDeque::new(),
@@ -141,7 +141,7 @@ impl<M> MessageEnd<M> {
             waits: false,
             asks: false,
             alarm: None,
-            port: Rc::new(PortState::new(executor)),
+            port: Rc::new(PortState::new(shared)),
         }
     }
 
@@ -158,7 +158,7 @@ pub(super) struct MessageConnection<M> {
     ends: [RefCell<MessageEnd<M>>; 2],
     is_there: Cell<bool>,
     is_broken: Cell<bool>,
-    pub(super) executor: Rc<Executor>,
+    pub(super) shared: Rc<SimRunState>,
     traces: Option<Traces>,
 }
 
@@ -215,13 +215,13 @@ impl<M: 'static> MessageConnection<M> {
         let end = self.end(side).borrow();
         end.machine
             .tcp()
-            .map(|machine| machine.facts(self.executor.now()))
+            .map(|machine| machine.facts(self.shared.now()))
     }
 
     fn set_timer(&self, at: Instant, connection: u32, side: PairSide) {
         let pair = self.number;
-        self.executor.set_timer(
-            at.max(self.executor.now()),
+        self.shared.set_timer(
+            at.max(self.shared.now()),
             Timer::End {
                 pair,
                 connection,
@@ -233,12 +233,12 @@ impl<M: 'static> MessageConnection<M> {
     /// Something happens to the program of a side, once all programs wait.
     fn notify(&self, end: &MessageEnd<M>, what: impl FnOnce(&PortState<M>) + 'static) {
         let port = Rc::clone(&end.port);
-        self.executor.tasks.notify(Box::new(move || what(&port)));
+        self.shared.tasks.notify(Box::new(move || what(&port)));
     }
 
     /// Takes what has come, message by message, as long as the application reads.
     fn read(&self, side: PairSide) {
-        let now = self.executor.now();
+        let now = self.shared.now();
         let mut end = self.end(side).borrow_mut();
         let end = &mut *end;
         while !end.paused
@@ -276,7 +276,7 @@ impl<M: 'static> MessageConnection<M> {
     }
 
     fn fill_send_buffer(&self, side: PairSide) {
-        let now = self.executor.now();
+        let now = self.shared.now();
         let mut end = self.end(side).borrow_mut();
         let end = &mut *end;
         end.waits = false;
@@ -301,7 +301,7 @@ impl<M: 'static> MessageConnection<M> {
     /// Sends what may leave.
     fn flush(&self, side: PairSide) {
         self.read(side);
-        let now = self.executor.now();
+        let now = self.shared.now();
         let (from, to) = (self.nodes[side.index()], self.nodes[side.other().index()]);
         let route = MessageRoute {
             connection: self.number,
@@ -311,7 +311,7 @@ impl<M: 'static> MessageConnection<M> {
         let mut end = self.end(side).borrow_mut();
         let end = &mut *end;
         while let Some(packet) = end.machine.poll(now, route) {
-            self.executor.send(packet);
+            self.shared.send(packet);
         }
         if let Some(traces) = &self.traces {
             let events = end.machine.take_events().into_iter();
@@ -339,11 +339,11 @@ impl<M: 'static> SimConnectionPair for MessageConnection<M> {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         {
             let mut end = self.end(side).borrow_mut();
-            end.machine.handle(executor.now(), &packet.payload);
+            end.machine.handle(shared.now(), &packet.payload);
             if side == PairSide::Initiator && end.machine.is_there() && !self.is_there.replace(true)
             {
                 self.notify(&end, PortState::is_connected);
@@ -354,10 +354,10 @@ impl<M: 'static> SimConnectionPair for MessageConnection<M> {
     }
 
     /// One that another took the place of does nothing.
-    fn timer(&self, what: u32, side: PairSide, executor: &Rc<Executor>) {
+    fn timer(&self, what: u32, side: PairSide, shared: &Rc<SimRunState>) {
         if what == MACHINE {
             let mut end = self.end(side).borrow_mut();
-            if end.alarm != Some(executor.now()) {
+            if end.alarm != Some(shared.now()) {
                 return;
             }
             end.alarm = None;

@@ -2,7 +2,7 @@
 
 use super::connections::MessageConnection;
 use crate::application::{Mailbox, Signal};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use stackline_core::procedure::PairSide;
 use stackline_proto::tcp::TcpFacts;
 use std::cell::{Cell, RefCell};
@@ -25,15 +25,15 @@ pub(super) struct PortState<M> {
 }
 
 impl<M> PortState<M> {
-    pub(super) fn new(executor: &Rc<Executor>) -> Self {
+    pub(super) fn new(shared: &Rc<SimRunState>) -> Self {
         Self {
-            arrived: Mailbox::new(executor),
+            arrived: Mailbox::new(shared),
             connected: Cell::new(false),
-            connecting: Signal::new(executor),
-            broken: Signal::new(executor),
+            connecting: Signal::new(shared),
+            broken: Signal::new(shared),
             handed: Cell::new(0),
             taken: Cell::new(0),
-            taking: Signal::new(executor),
+            taking: Signal::new(shared),
             room: RefCell::new(None),
         }
     }

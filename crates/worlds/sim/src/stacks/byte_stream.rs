@@ -1,7 +1,7 @@
 //! What a stack has to offer so that its connections are byte streams (`stream`): pairs, and the ends of connections.
 
 use crate::error::Result;
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use std::cell::Cell;
@@ -64,7 +64,7 @@ pub(crate) trait SimStreamPair {
     ///
     /// # Errors
     /// An [`Error`](crate::error::Error) when the stack takes none.
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Self::End>;
+    fn dial(&self, shared: &Rc<SimRunState>) -> Result<Self::End>;
     /// Takes the next connection that came about.
     fn accept(&self) -> Option<Self::End>;
 }
@@ -74,9 +74,9 @@ pub(crate) trait StreamEnd {
     /// Whether the connection came about; nothing while that is not known.
     fn answered(&self) -> Option<bool>;
     /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
-    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize>;
+    fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize>;
     /// Takes at most so many bytes out of the receive buffer.
-    fn receive(&self, most: usize, executor: &Executor) -> Got;
+    fn receive(&self, most: usize, shared: &SimRunState) -> Got;
     /// Why the network broke it, where it is known.
     fn broken_by(&self) -> Option<&'static str> {
         None
@@ -86,11 +86,11 @@ pub(crate) trait StreamEnd {
         None
     }
     /// Closes the own half.
-    fn close(&self, executor: &Executor);
+    fn close(&self, shared: &SimRunState);
     /// The application lets go of it.
-    fn abandon(&self, executor: &Executor);
+    fn abandon(&self, shared: &SimRunState);
     /// What is held back for company goes on at once.
-    fn push(&self, executor: &Executor);
+    fn push(&self, shared: &SimRunState);
     fn transport(&self, now: Instant) -> TransportRecord;
     fn settings(&self, now: Instant) -> BTreeMap<String, String>;
     /// Things worth a flag when it ends.

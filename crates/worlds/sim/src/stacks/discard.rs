@@ -10,7 +10,7 @@ use super::udp_socket::{
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::{Coming, SimDepartureKind};
 use crate::world::Connect;
 use stackline_core::catalogue::{
@@ -155,7 +155,7 @@ impl DiscardPair {
             sent,
         });
         context
-            .executor
+            .shared
             .wake(self.route.endpoint(PairSide::Responder));
     }
 
@@ -220,18 +220,18 @@ impl SimConnectionPair for DiscardPair {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         self.socket(side)
-            .arrived(&packet.payload, &DatagramToken::default(), executor);
+            .arrived(&packet.payload, &DatagramToken::default(), shared);
     }
 
     fn wants_departures(&self) -> bool {
         true
     }
 
-    fn departed(&self, side: PairSide, at: Instant, bytes: u32, executor: &Executor) {
-        self.socket(side).departed(at, bytes, executor);
+    fn departed(&self, side: PairSide, at: Instant, bytes: u32, shared: &SimRunState) {
+        self.socket(side).departed(at, bytes, shared);
     }
 }
 
@@ -247,7 +247,7 @@ impl Connect for DiscardPair {
         self.known.replace(DiscardConnectionTruth::default());
         self.arrived.replace(DiscardReceiverState::default());
         context
-            .executor
+            .shared
             .wake(self.route.endpoint(PairSide::Responder));
         Ok(Discard::new(self, PairSide::Initiator, context))
     }
@@ -403,7 +403,7 @@ impl EndpointService for Discard {
             .await?;
         self.pair.open.set(false);
         self.context
-            .executor
+            .shared
             .wake(self.pair.route.endpoint(PairSide::Initiator));
         Ok(())
     }

@@ -5,7 +5,7 @@
 use super::byte_stream::Got;
 use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, SimTcpWire, TIMEOUT};
 use crate::datagram::SimDatagram;
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::SimTraceLog;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
@@ -278,14 +278,14 @@ impl SimLinuxTcpMachine {
     }
 
     /// Sends what there is to send. When it wants to do so again.
-    pub(super) fn flush(&mut self, wire: &SimTcpWire, executor: &Executor) -> Option<Instant> {
-        let now = executor.now();
-        let mut leaving = executor.outgoing().borrow_mut();
+    pub(super) fn flush(&mut self, wire: &SimTcpWire, shared: &SimRunState) -> Option<Instant> {
+        let now = shared.now();
+        let mut leaving = shared.outgoing().borrow_mut();
         while let Some(segment) = self.connection.poll(now) {
             let place = self.connection.place(&segment);
             leaving.push(packet(wire, wire.connection, segment, place));
         }
-        if let Some(log) = &executor.log {
+        if let Some(log) = &shared.log {
             self.emit(wire, log, now);
         }
         self.connection.deadline().map(|(at, _)| at)

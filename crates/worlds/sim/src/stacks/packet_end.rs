@@ -4,7 +4,7 @@
 use super::packet_wire::{ArrivedSimPacket, PacketWire};
 use super::send_credit::SendCredit;
 use crate::datagram::SimDatagram;
-use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::run_state::{ConnectionEnd, SimRunState, Timer};
 use crate::run_trace::SimTraceLog;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
@@ -20,14 +20,14 @@ pub(super) trait PacketEndMachine: 'static {
 
     fn state(&self) -> Self::State;
     /// Takes a packet. Whether its application has to be woken.
-    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, executor: &Executor) -> bool;
+    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, shared: &SimRunState) -> bool;
     /// When it has something to do, as far as it is known.
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
     /// The next packet that leaves now.
     fn poll(
         &mut self,
         wire: &PacketWire,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Option<NetworkPacket<SimDatagram>>;
     /// Everything has left that may.
     fn sent(&mut self, _now: Instant) {}
@@ -94,48 +94,44 @@ impl<M: PacketEndMachine> PacketEnd<M> {
     }
 
     /// There may be something to send.
-    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
+    pub(super) fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
-            executor.touch(end);
+            shared.touch(end);
         }
     }
 
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, executor: &Executor) {
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, shared: &SimRunState) {
         let Some(arrived) = self.wire.read(datagram) else {
             return;
         };
-        let wakes = self.machine.borrow_mut().handle(&arrived, executor);
-        self.touch(executor);
+        let wakes = self.machine.borrow_mut().handle(&arrived, shared);
+        self.touch(shared);
         if wakes {
-            executor.wake(self.endpoint);
+            shared.wake(self.endpoint);
         }
     }
 
     /// Its timer came.
-    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
-        if self
-            .alarm
-            .get()
-            .is_some_and(|alarm| alarm <= executor.now())
-        {
+    pub(super) fn rang(self: &Rc<Self>, shared: &SimRunState) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= shared.now()) {
             self.alarm.set(None);
         }
-        self.touch(executor);
+        self.touch(shared);
     }
 
     /// There may be room in the host's interface.
-    pub(super) fn departed(self: &Rc<Self>, executor: &Executor) {
+    pub(super) fn departed(self: &Rc<Self>, shared: &SimRunState) {
         if self.blocked.get() {
-            self.touch(executor);
+            self.touch(shared);
         }
     }
 
     /// The application lets go of it.
-    pub(super) fn abandon(self: &Rc<Self>, executor: &Executor) {
+    pub(super) fn abandon(self: &Rc<Self>, shared: &SimRunState) {
         self.orphan.set(true);
-        self.machine.borrow_mut().abandon(executor.now());
-        self.touch(executor);
+        self.machine.borrow_mut().abandon(shared.now());
+        self.touch(shared);
     }
 
     /// Records how it is. Whether there was something to record.
@@ -144,13 +140,13 @@ impl<M: PacketEndMachine> PacketEnd<M> {
     }
 
     /// Sends what may leave. When it has something to do again.
-    fn send_all(&self, machine: &mut M, executor: &Executor) -> Option<Instant> {
-        let now = executor.now();
+    fn send_all(&self, machine: &mut M, shared: &SimRunState) -> Option<Instant> {
+        let now = shared.now();
         loop {
             let next = machine.deadline(now);
             let wants = next.is_some_and(|at| at <= now);
             let room = if wants {
-                self.credit.room(executor)
+                self.credit.room(shared)
             } else {
                 Ok(())
             };
@@ -160,11 +156,11 @@ impl<M: PacketEndMachine> PacketEnd<M> {
                 Ok(()) if !wants => return next,
                 Ok(()) => {}
             }
-            let Some(packet) = machine.poll(&self.wire, executor) else {
+            let Some(packet) = machine.poll(&self.wire, shared) else {
                 return machine.deadline(now).filter(|at| *at > now);
             };
             self.credit.handed(packet.bytes());
-            executor.send(packet);
+            shared.send(packet);
         }
     }
 }
@@ -182,20 +178,20 @@ impl<M: PacketEndMachine> ConnectionEnd for PacketEnd<M> {
         self.touched.set(false);
     }
 
-    fn flush(&self, executor: &Executor) {
+    fn flush(&self, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
         let state = machine.state();
-        let next = self.send_all(&mut machine, executor);
-        machine.sent(executor.now());
+        let next = self.send_all(&mut machine, shared);
+        machine.sent(shared.now());
         if machine.state() != state {
             // It was given up: whoever waits for it has to know.
-            executor.wake(self.endpoint);
+            shared.wake(self.endpoint);
         }
         if let Some(next) = next
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
             self.alarm.set(Some(next));
-            executor.set_timer(
+            shared.set_timer(
                 next,
                 Timer::End {
                     pair: self.pair(),

@@ -8,7 +8,7 @@ use super::send_credit::SendCredit;
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
-use crate::executor::{ConnectionEnd, Executor};
+use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::SimTraceLog;
 use crate::world::Connect;
 use stackline_core::procedure::PairSide;
@@ -124,11 +124,11 @@ impl<P: PacketPairStack> SimConnectionPair for PacketPair<P> {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         let number = packet.payload.connection;
         if let Some(end) = self.find(number, side) {
-            return end.arrived(&packet.payload, executor);
+            return end.arrived(&packet.payload, shared);
         }
         let wire = &self.wires[side.index()];
         let Some(arrived) = wire.read(&packet.payload) else {
@@ -141,15 +141,15 @@ impl<P: PacketPairStack> SimConnectionPair for PacketPair<P> {
             self.arrived.set(number + 1);
             let end = self.add(side, number, self.protocol.listen(number));
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
-            end.arrived(&packet.payload, executor);
+            end.arrived(&packet.payload, shared);
         } else if let Some(answer) = self.protocol.answer(&arrived) {
-            executor.send(wire.control(&answer, Vec::new()));
+            shared.send(wire.control(&answer, Vec::new()));
         }
     }
 
-    fn timer(&self, number: u32, side: PairSide, executor: &Rc<Executor>) {
+    fn timer(&self, number: u32, side: PairSide, shared: &Rc<SimRunState>) {
         if let Some(end) = self.find(number, side) {
-            end.rang(executor);
+            end.rang(shared);
         }
     }
 
@@ -176,12 +176,12 @@ impl<P: PacketPairStack> SimConnectionPair for PacketPair<P> {
         true
     }
 
-    fn departed(&self, side: PairSide, at: Instant, bytes: u32, executor: &Executor) {
+    fn departed(&self, side: PairSide, at: Instant, bytes: u32, shared: &SimRunState) {
         if self.credits[side.index()].departed(at, bytes) {
             self.ends[side.index()]
                 .borrow()
                 .iter()
-                .for_each(|end| end.departed(executor));
+                .for_each(|end| end.departed(shared));
         }
     }
 }

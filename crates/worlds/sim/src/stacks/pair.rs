@@ -3,7 +3,7 @@
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
-use crate::executor::{ConnectionEnd, Executor};
+use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::SimTraceLog;
 use crate::tasks::Task;
 use crate::world::{self, Connect};
@@ -74,10 +74,10 @@ pub(crate) trait SimConnectionPair {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     );
     /// A timer of one end of a connection came.
-    fn timer(&self, _connection: u32, _side: PairSide, _executor: &Rc<Executor>) {}
+    fn timer(&self, _connection: u32, _side: PairSide, _executor: &Rc<SimRunState>) {}
     /// Records how its connections are at a moment; of how many there was something to record.
     fn sample(&self, _at: Instant, _log: &SimTraceLog) -> usize {
         0
@@ -89,7 +89,7 @@ pub(crate) trait SimConnectionPair {
         false
     }
     /// A packet of that side has left its host, or never will.
-    fn departed(&self, _side: PairSide, _at: Instant, _bytes: u32, _executor: &Executor) {}
+    fn departed(&self, _side: PairSide, _at: Instant, _bytes: u32, _executor: &SimRunState) {}
 }
 
 /// Whether both are the same end.

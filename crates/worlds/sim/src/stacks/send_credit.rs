@@ -1,6 +1,6 @@
 //! What of a host's socket waits in its interface: a sender waits for room there rather than that its own host drops.
 
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use stackline_core::time::Instant;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -60,14 +60,14 @@ impl SendCredit {
 
     /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
     /// looked at at the moment returned, if that is known.
-    pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
+    pub(super) fn room(&self, shared: &SimRunState) -> Result<(), Option<Instant>> {
         let half = self.room / 2;
         let most = if self.state.borrow().blocked {
             half
         } else {
             self.room.saturating_sub(1)
         };
-        self.down_to(most, half, executor)
+        self.down_to(most, half, shared)
     }
 
     /// Whether at most `most` bytes are left; else when no more than `then` will be.
@@ -75,17 +75,17 @@ impl SendCredit {
         &self,
         most: u64,
         then: u64,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Result<(), Option<Instant>> {
         let mut state = self.state.borrow_mut();
-        let enough = state.outstanding(executor.now()) <= most;
+        let enough = state.outstanding(shared.now()) <= most;
         state.blocked = !enough;
         let when = if enough { None } else { state.when(then) };
         let dark = !enough && when.is_none();
         if dark != state.in_the_dark {
             state.in_the_dark = dark;
-            let blocked = executor.blocked.get();
-            executor
+            let blocked = shared.blocked.get();
+            shared
                 .blocked
                 .set(if dark { blocked + 1 } else { blocked - 1 });
         }

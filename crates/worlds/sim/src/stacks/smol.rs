@@ -13,7 +13,7 @@ use super::byte_stream::Got;
 use super::segments::{ACK, FIN, RST, SimSegmentTracker, SimTcpHeaderFields};
 use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, SimTcpWire, TIMEOUT};
 use crate::datagram::{SimDatagram, SimDatagramBody, TCP, ipv4_header};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use smoltcp::iface::{
     Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet,
 };
@@ -252,9 +252,9 @@ impl SmolTcpMachine {
         &mut self,
         wire: &SimTcpWire,
         datagram: &SimDatagram,
-        executor: &Executor,
+        shared: &SimRunState,
     ) {
-        let now = executor.now();
+        let now = shared.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
         let header = datagram.header();
         let carried = datagram.carried();
@@ -267,8 +267,8 @@ impl SmolTcpMachine {
                 self.socket().set_ack_delay(delayed_ack);
             }
         }
-        let mut frames = executor.frames.borrow_mut();
-        let mut leaving = executor.outgoing().borrow_mut();
+        let mut frames = shared.frames.borrow_mut();
+        let mut leaving = shared.outgoing().borrow_mut();
         let before = leaving.len();
         frames.arriving[..header.len()].copy_from_slice(header);
         let frames = &mut *frames;
@@ -307,11 +307,11 @@ impl SmolTcpMachine {
     }
 
     /// Sends what there is to send. When it wants to do so again.
-    pub(super) fn flush(&mut self, wire: &SimTcpWire, executor: &Executor) -> Option<Instant> {
-        let now = executor.now();
+    pub(super) fn flush(&mut self, wire: &SimTcpWire, shared: &SimRunState) -> Option<Instant> {
+        let now = shared.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
-        let mut frames = executor.frames.borrow_mut();
-        let mut leaving = executor.outgoing().borrow_mut();
+        let mut frames = shared.frames.borrow_mut();
+        let mut leaving = shared.outgoing().borrow_mut();
         let before = leaving.len();
         let (pair, connection) = (wire.pair, wire.connection);
         let mut nic = Nic {

@@ -4,7 +4,7 @@
 use super::byte_stream::{Got, SimStreamPair, StreamEnd};
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::{Coming, SimDepartureKind};
 use crate::stream_units::Units;
 use crate::world::Connect;
@@ -58,7 +58,7 @@ impl<P: SimStreamPair> Connect for P {
 
 impl<E: StreamEnd> Drop for SimStream<E> {
     fn drop(&mut self) {
-        self.end.abandon(&self.context.executor);
+        self.end.abandon(&self.context.shared);
     }
 }
 
@@ -79,7 +79,7 @@ impl<E: StreamEnd> SimStream<E> {
         context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
         let introduces = pair.introductions().of_next_dialled();
-        let mut stream = Self::new(pair.dial(&context.executor)?, context);
+        let mut stream = Self::new(pair.dial(&context.shared)?, context);
         let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
         stream.established(context.now() + patience).await?;
         if introduces {
@@ -127,8 +127,8 @@ impl<E: StreamEnd> SimStream<E> {
         Ok(stream)
     }
 
-    fn executor(&self) -> &Executor {
-        &self.context.executor
+    fn shared(&self) -> &SimRunState {
+        &self.context.shared
     }
 
     /// Sends the introduction by itself, where something else than a data unit comes first.
@@ -143,8 +143,8 @@ impl<E: StreamEnd> SimStream<E> {
     /// Puts bytes into the stream, behind its introduction; waits for room.
     async fn put(&mut self, bytes: u64) -> Result<()> {
         let mut left = (bytes + mem::take(&mut self.introduction)) as usize;
-        let (end, executor) = (&self.end, &self.context.executor);
-        let step = || match end.send(left, executor) {
+        let (end, shared) = (&self.end, &self.context.shared);
+        let step = || match end.send(left, shared) {
             Some(n) => {
                 left -= n;
                 (left == 0).then_some(true)
@@ -167,8 +167,8 @@ impl<E: StreamEnd> SimStream<E> {
 
     /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
     async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
-        let (end, executor) = (&self.end, &self.context.executor);
-        let step = || match end.receive(most.min(READ_BYTES_MOST) as usize, executor) {
+        let (end, shared) = (&self.end, &self.context.shared);
+        let step = || match end.receive(most.min(READ_BYTES_MOST) as usize, shared) {
             Got::Nothing => None,
             got => Some(got),
         };
@@ -291,7 +291,7 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
     async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.introduce().await?;
         if direction == BulkDirection::Put {
-            self.end.push(self.executor());
+            self.end.push(self.shared());
             if !self
                 .expect_byte("the peer to confirm that everything has arrived")
                 .await?
@@ -307,7 +307,7 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
     async fn await_stop_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         match direction {
             BulkDirection::Get => {
-                self.end.push(self.executor());
+                self.end.push(self.shared());
                 Ok(())
             }
             BulkDirection::Put => self.put(1).await,
@@ -316,7 +316,7 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
 
     async fn end_stream(&mut self) -> Result<()> {
         self.introduce().await?;
-        self.end.close(self.executor());
+        self.end.close(self.shared());
         Ok(())
     }
 
@@ -333,8 +333,8 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
         if self.ahead > 0 {
             return Err(left());
         }
-        let (end, executor) = (&self.end, &self.context.executor);
-        let step = || match end.receive(1, executor) {
+        let (end, shared) = (&self.end, &self.context.shared);
+        let step = || match end.receive(1, shared) {
             Got::Nothing => None,
             got => Some(got),
         };

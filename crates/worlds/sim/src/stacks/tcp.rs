@@ -8,7 +8,7 @@ use super::tcp_wire::SimTcpWire;
 use super::{linux_tcp, smol};
 use crate::datagram::SimDatagram;
 use crate::error::Result;
-use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::run_state::{ConnectionEnd, SimRunState, Timer};
 use crate::run_trace::{Info, SimTraceLog};
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
@@ -178,21 +178,21 @@ impl SimConnectionPair for TcpPair {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         let connection = packet.payload.connection;
         if let Some(end) = self.find(connection, side) {
-            return end.arrived(&packet.payload, executor);
+            return end.arrived(&packet.payload, shared);
         }
         if side == PairSide::Responder && dials(&packet.payload) {
             if connection < self.seen.get() {
                 return;
             }
             self.seen.set(connection + 1);
-            let end = self.end(connection, side, executor.now());
-            end.listen(self.ports(connection)[1], executor);
+            let end = self.end(connection, side, shared.now());
+            end.listen(self.ports(connection)[1], shared);
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
-            end.arrived(&packet.payload, executor);
+            end.arrived(&packet.payload, shared);
         } else {
             let wire = self.wire(connection, side);
             let smoltcp = self.stack.name == smol::TABLE.name;
@@ -202,14 +202,14 @@ impl SimConnectionPair for TcpPair {
                 linux_tcp::reply_to_closed
             };
             if let Some(answer) = answer(&wire, &packet.payload) {
-                executor.send(answer);
+                shared.send(answer);
             }
         }
     }
 
-    fn timer(&self, connection: u32, side: PairSide, executor: &Rc<Executor>) {
+    fn timer(&self, connection: u32, side: PairSide, shared: &Rc<SimRunState>) {
         if let Some(end) = self.find(connection, side) {
-            end.rang(executor);
+            end.rang(shared);
         }
     }
 
@@ -277,12 +277,12 @@ impl SimStreamPair for TcpPair {
         &self.introductions
     }
 
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<SimTcpEnd>> {
+    fn dial(&self, shared: &Rc<SimRunState>) -> Result<Rc<SimTcpEnd>> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
-        let end = self.end(connection, PairSide::Initiator, executor.now());
-        end.dial(self.ports(connection), executor);
-        end.touch(executor);
+        let end = self.end(connection, PairSide::Initiator, shared.now());
+        end.dial(self.ports(connection), shared);
+        end.touch(shared);
         Ok(end)
     }
 
@@ -339,19 +339,19 @@ impl SimTcpEnd {
         }
     }
 
-    fn dial(&self, ports: [u16; 2], executor: &Executor) {
+    fn dial(&self, ports: [u16; 2], shared: &SimRunState) {
         match &mut *self.machine.borrow_mut() {
             SimTcpMachine::Linux(machine) => {
-                machine.dial(executor.now(), ports, executor.log.is_some())
+                machine.dial(shared.now(), ports, shared.log.is_some())
             }
             SimTcpMachine::Smoltcp(machine) => machine.dial(self.wire.to, ports),
         }
     }
 
-    fn listen(&self, port: u16, executor: &Executor) {
+    fn listen(&self, port: u16, shared: &SimRunState) {
         match &mut *self.machine.borrow_mut() {
             SimTcpMachine::Linux(machine) => {
-                machine.listen(executor.now(), port, executor.log.is_some())
+                machine.listen(shared.now(), port, shared.log.is_some())
             }
             SimTcpMachine::Smoltcp(machine) => machine.listen(port),
         }
@@ -370,10 +370,10 @@ impl SimTcpEnd {
     }
 
     /// There may be something to send.
-    fn touch(self: &Rc<Self>, executor: &Executor) {
+    fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
-            executor.touch(end);
+            shared.touch(end);
         }
     }
 
@@ -403,12 +403,12 @@ impl SimTcpEnd {
 
     // --- the network's side ---
 
-    fn arrived(self: &Rc<Self>, datagram: &SimDatagram, executor: &Rc<Executor>) {
+    fn arrived(self: &Rc<Self>, datagram: &SimDatagram, shared: &Rc<SimRunState>) {
         let mut machine = self.machine.borrow_mut();
         let state = both!(&*machine, machine => machine.state());
         match &mut *machine {
-            SimTcpMachine::Linux(machine) => machine.arrived(datagram, executor.now()),
-            SimTcpMachine::Smoltcp(machine) => machine.arrived(&self.wire, datagram, executor),
+            SimTcpMachine::Linux(machine) => machine.arrived(datagram, shared.now()),
+            SimTcpMachine::Smoltcp(machine) => machine.arrived(&self.wire, datagram, shared),
         }
         let readable = both!(&*machine, machine => machine.readable());
         if self.orphan.get() && readable {
@@ -418,23 +418,19 @@ impl SimTcpEnd {
         let changed = both!(&*machine, machine => machine.state()) != state;
         drop(machine);
         let useful = readable || changed || (self.wants_room.get() && self.has_room());
-        self.touch(executor);
+        self.touch(shared);
         if useful {
-            executor.wake(self.endpoint);
+            shared.wake(self.endpoint);
         }
     }
 
-    fn rang(self: &Rc<Self>, executor: &Rc<Executor>) {
-        if self
-            .alarm
-            .get()
-            .is_some_and(|alarm| alarm <= executor.now())
-        {
+    fn rang(self: &Rc<Self>, shared: &Rc<SimRunState>) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= shared.now()) {
             self.alarm.set(None);
         }
-        self.touch(executor);
+        self.touch(shared);
         // A timer may have given the connection up.
-        executor.wake(self.endpoint);
+        shared.wake(self.endpoint);
     }
 
     // --- the application's side ---
@@ -453,13 +449,13 @@ impl ConnectionEnd for SimTcpEnd {
         self.touched.set(false);
     }
 
-    fn flush(&self, executor: &Executor) {
+    fn flush(&self, shared: &SimRunState) {
         let (state, waits) = (self.state(), self.wants_room.get() && !self.has_room());
         let next =
-            both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, executor));
+            both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, shared));
         if self.state() != state || (waits && self.has_room()) {
             // A timer that came has given the connection up, or what left has made room: whoever waits for it has to know.
-            executor.wake(self.endpoint);
+            shared.wake(self.endpoint);
         }
         if let Some(next) = next
             && self.alarm.get().is_none_or(|alarm| next < alarm)
@@ -468,7 +464,7 @@ impl ConnectionEnd for SimTcpEnd {
             let SimTcpWire {
                 pair, connection, ..
             } = self.wire;
-            executor.set_timer(
+            shared.set_timer(
                 next,
                 Timer::End {
                     pair,
@@ -493,45 +489,45 @@ impl StreamEnd for Rc<SimTcpEnd> {
         }
     }
 
-    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize> {
+    fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize> {
         let sent = match &mut *self.machine.borrow_mut() {
-            SimTcpMachine::Linux(machine) => machine.send(bytes, executor.now()),
+            SimTcpMachine::Linux(machine) => machine.send(bytes, shared.now()),
             SimTcpMachine::Smoltcp(machine) => machine.send(bytes),
         };
         let done = sent?;
         if done > 0 {
             // Within the system call, as a kernel does: Nagle's algorithm looks at each write by itself.
-            self.flush(executor);
+            self.flush(shared);
         }
         self.wants_room.set(done < bytes);
         Some(done)
     }
 
-    fn receive(&self, most: usize, executor: &Executor) -> Got {
+    fn receive(&self, most: usize, shared: &SimRunState) -> Got {
         let got = match &mut *self.machine.borrow_mut() {
-            SimTcpMachine::Linux(machine) => machine.receive(most, executor.now()),
+            SimTcpMachine::Linux(machine) => machine.receive(most, shared.now()),
             SimTcpMachine::Smoltcp(machine) => machine.receive(most),
         };
         if matches!(got, Got::Bytes(_)) {
-            self.touch(executor);
+            self.touch(shared);
         }
         got
     }
 
-    fn close(&self, executor: &Executor) {
+    fn close(&self, shared: &SimRunState) {
         both!(&mut *self.machine.borrow_mut(), machine => machine.close());
-        self.touch(executor);
+        self.touch(shared);
     }
 
-    fn abandon(&self, executor: &Executor) {
+    fn abandon(&self, shared: &SimRunState) {
         self.orphan.set(true);
         both!(&mut *self.machine.borrow_mut(), machine => if machine.readable() { machine.abort() } else { machine.close() });
-        self.touch(executor);
+        self.touch(shared);
     }
 
-    fn push(&self, executor: &Executor) {
+    fn push(&self, shared: &SimRunState) {
         both!(&mut *self.machine.borrow_mut(), machine => machine.push());
-        self.touch(executor);
+        self.touch(shared);
     }
 
     fn transport(&self, now: Instant) -> TransportRecord {

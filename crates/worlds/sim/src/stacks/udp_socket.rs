@@ -7,7 +7,7 @@ use crate::datagram::{
     ICMP, ReassembledSimDatagram, SimDatagram, SimDatagramBody, UDP, ipv4_header,
 };
 use crate::error::Result;
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::SimDepartureKind;
 use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan;
@@ -145,7 +145,7 @@ impl SimUdpSocket {
             number,
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
         };
-        self.send(body, unit, &context.executor);
+        self.send(body, unit, &context.shared);
         context.trace(|line, at| line.left(at, what, bytes));
         Ok(())
     }
@@ -156,11 +156,11 @@ impl SimUdpSocket {
         context: &SimEndpointContext,
         most: Option<u64>,
     ) -> Result<()> {
-        let credit = |executor: &Executor| match most {
-            Some(most) => self.credit.down_to(most, most, executor),
-            None => self.credit.room(executor),
+        let credit = |shared: &SimRunState| match most {
+            Some(most) => self.credit.down_to(most, most, shared),
+            None => self.credit.room(shared),
         };
-        let room = || match credit(&context.executor) {
+        let room = || match credit(&context.shared) {
             Ok(()) => Some(()),
             Err(when) => {
                 when.inspect(|at| context.wake_at(*at));
@@ -171,14 +171,14 @@ impl SimUdpSocket {
     }
 
     /// A packet has left the host at `at`, or never will.
-    pub(super) fn departed(&self, at: Instant, bytes: u32, executor: &Executor) {
+    pub(super) fn departed(&self, at: Instant, bytes: u32, shared: &SimRunState) {
         if self.credit.departed(at, bytes) {
-            executor.wake(self.endpoint);
+            shared.wake(self.endpoint);
         }
     }
 
     /// Sends a datagram with that body; `unit` is the id of the data unit.
-    pub(super) fn send(&self, body: SimDatagramBody, unit: Option<i64>, executor: &Executor) {
+    pub(super) fn send(&self, body: SimDatagramBody, unit: Option<i64>, shared: &SimRunState) {
         let carried = match &body {
             SimDatagramBody::Unit { bytes, .. } => *bytes as usize,
             SimDatagramBody::Control(control) => control.len(),
@@ -200,7 +200,7 @@ impl SimUdpSocket {
                     bytes,
                 },
                 unit,
-                executor,
+                shared,
             );
         }
         let mut header = [0; HEADER];
@@ -213,7 +213,7 @@ impl SimUdpSocket {
             0,
         ));
         header[20..].copy_from_slice(&self.udp_header(8 + carried));
-        self.hand_over(&header, length, body, unit, executor);
+        self.hand_over(&header, length, body, unit, shared);
     }
 
     fn udp_header(&self, length: usize) -> [u8; 8] {
@@ -228,7 +228,7 @@ impl SimUdpSocket {
         &self,
         whole: ReassembledSimDatagram,
         unit: Option<i64>,
-        executor: &Executor,
+        shared: &SimRunState,
     ) {
         let total = 8 + whole.bytes as usize;
         let most = (self.mtu - 20) & !7;
@@ -255,7 +255,7 @@ impl SimUdpSocket {
                 count: count as u16,
                 bytes: bytes as u32,
             };
-            self.hand_over(&header[..headers], 20 + n, body, unit, executor);
+            self.hand_over(&header[..headers], 20 + n, body, unit, shared);
         }
     }
 
@@ -265,7 +265,7 @@ impl SimUdpSocket {
         length: usize,
         body: SimDatagramBody,
         unit: Option<i64>,
-        executor: &Executor,
+        shared: &SimRunState,
     ) {
         if !matches!(body, SimDatagramBody::Refused) {
             self.credit.handed(length as u64);
@@ -277,7 +277,7 @@ impl SimUdpSocket {
         }
         let (from, to, flow) = (self.from, self.to, self.pair);
         let segments = SegmentSizes::one(length as u32);
-        executor.send(NetworkPacket {
+        shared.send(NetworkPacket {
             number: 0,
             from,
             to,
@@ -294,7 +294,7 @@ impl SimUdpSocket {
         &self,
         datagram: &SimDatagram,
         token: &DatagramToken,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         let received = match datagram.body() {
             SimDatagramBody::Unit { number, bytes } => Some(SimUdpReceived::Unit {
@@ -317,24 +317,24 @@ impl SimUdpSocket {
         };
         let Some(received) = received else { return };
         if self.closed.get() {
-            return self.refuse(received, executor);
+            return self.refuse(received, shared);
         }
         let bytes = size(&received);
         let mut state = self.state.borrow_mut();
         if state.waiting + bytes <= self.receive_room || state.inbox.is_empty() {
             state.waiting += bytes;
             state.inbox.push_back(received);
-            executor.wake(self.endpoint);
+            shared.wake(self.endpoint);
         }
     }
 
     /// The host reports that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
-    fn refuse(&self, received: SimUdpReceived, executor: &Executor) {
+    fn refuse(&self, received: SimUdpReceived, shared: &SimRunState) {
         if received != SimUdpReceived::Refused {
             let mut header = [0; HEADER];
             header[..20].copy_from_slice(&ipv4_header(self.from, self.to, ICMP, 56, 0, 0));
             (header[20], header[21]) = (3, 3);
-            self.hand_over(&header, 56, SimDatagramBody::Refused, None, executor);
+            self.hand_over(&header, 56, SimDatagramBody::Refused, None, shared);
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::packet_wire::{ArrivedSimPacket, PacketWire};
 use super::super::time_accounting::{SenderHoldUp, TimeAccount};
 use crate::datagram::SimDatagram;
 use crate::error::Error;
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::{Info, SimTraceLog};
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
@@ -114,17 +114,14 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         self.connection.state()
     }
 
-    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, executor: &Executor) -> bool {
-        if executor.log.is_some() {
+    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, shared: &SimRunState) -> bool {
+        if shared.log.is_some() {
             self.tracer.get_or_insert_default().arrived(&arrived.header);
         }
         let before = self.awaited();
-        let came = self.connection.handle(
-            executor.now(),
-            &arrived.header,
-            arrived.body,
-            arrived.payload,
-        );
+        let came =
+            self.connection
+                .handle(shared.now(), &arrived.header, arrived.body, arrived.payload);
         if let BlastArrival::Place {
             check: Some(check), ..
         } = came
@@ -143,11 +140,11 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
     fn poll(
         &mut self,
         wire: &PacketWire,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Option<NetworkPacket<SimDatagram>> {
-        let now = executor.now();
+        let now = shared.now();
         let output = self.connection.poll(now, 1)?;
-        if let Some(log) = &executor.log {
+        if let Some(log) = &shared.log {
             let packet = self.connection.options().packet;
             let emit = |event| log.blast(wire.pair, wire.side, now, event);
             self.tracer
@@ -220,13 +217,13 @@ impl SimBlastEnd {
     }
 
     /// Asks for so many data units to be sent.
-    pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, executor: &Executor) {
+    pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
-        machine.handed = executor.log.is_some().then(Vec::new);
+        machine.handed = shared.log.is_some().then(Vec::new);
         if unit > 0 {
             machine.stretch = UnsentBlastStretch { unit, left: times };
         }
-        self.touch(executor);
+        self.touch(shared);
     }
 
     /// When how many of them were handed over, where the run is traced.
@@ -240,10 +237,10 @@ impl SimBlastEnd {
     }
 
     /// Hands over bytes that nobody waits for.
-    pub(super) fn hand_over(self: &Rc<Self>, bytes: u64, executor: &Executor) {
+    pub(super) fn hand_over(self: &Rc<Self>, bytes: u64, shared: &SimRunState) {
         if bytes > 0 {
             self.machine.borrow_mut().connection.send(bytes);
-            self.touch(executor);
+            self.touch(shared);
         }
     }
 
@@ -272,7 +269,7 @@ impl SimBlastEnd {
     }
 
     /// Takes at most so many bytes.
-    pub(super) fn take(self: &Rc<Self>, most: u64, executor: &Executor) -> Got {
+    pub(super) fn take(self: &Rc<Self>, most: u64, shared: &SimRunState) -> Got {
         let Some(comes) = self.has_come() else {
             return Got::Nothing;
         };
@@ -288,20 +285,20 @@ impl SimBlastEnd {
         machine.taken += bytes;
         let position = machine.taken;
         machine.connection.consume(position);
-        self.touch(executor);
+        self.touch(shared);
         Got::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Nothing more comes from this side.
-    pub(super) fn finish(self: &Rc<Self>, executor: &Executor) {
+    pub(super) fn finish(self: &Rc<Self>, shared: &SimRunState) {
         self.machine.borrow_mut().connection.finish();
-        self.touch(executor);
+        self.touch(shared);
     }
 
     /// Closes the connection once everything has arrived.
-    pub(super) fn close(self: &Rc<Self>, executor: &Executor) {
-        self.machine.borrow_mut().connection.close(executor.now());
-        self.touch(executor);
+    pub(super) fn close(self: &Rc<Self>, shared: &SimRunState) {
+        self.machine.borrow_mut().connection.close(shared.now());
+        self.touch(shared);
     }
 
     /// Whether the connection is closed, by either side, or broken.

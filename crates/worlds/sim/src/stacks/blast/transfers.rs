@@ -5,7 +5,7 @@ use super::super::byte_stream::Got;
 use super::{PacketPair, SimBlastEnd, SimBlastMachine, SimBlastStack};
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::{Coming, SimDepartureKind};
 use crate::stream_units::Units;
 use stackline_core::run_record::TransportRecord;
@@ -25,7 +25,7 @@ pub(super) struct Transfers {
 
 impl Drop for Transfers {
     fn drop(&mut self) {
-        self.end.abandon(&self.context.executor);
+        self.end.abandon(&self.context.shared);
     }
 }
 
@@ -56,7 +56,7 @@ impl Transfers {
             pair.open(|number| SimBlastMachine::new(connect(number))),
             context,
         );
-        connection.end.touch(&context.executor);
+        connection.end.touch(&context.shared);
         match context
             .until("its connection to be answered", || {
                 connection.end.answered()
@@ -68,8 +68,8 @@ impl Transfers {
         }
     }
 
-    fn executor(&self) -> &Executor {
-        &self.context.executor
+    fn shared(&self) -> &SimRunState {
+        &self.context.shared
     }
 
     /// Why it goes no further.
@@ -93,7 +93,7 @@ impl Transfers {
 
     /// Takes at most `most` bytes; 0 at the end of the stream.
     async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
-        let step = || match self.end.take(most, self.executor()) {
+        let step = || match self.end.take(most, self.shared()) {
             Got::Nothing => None,
             got => Some(got),
         };
@@ -125,7 +125,7 @@ impl Transfers {
     }
 
     fn hand_over(&self, bytes: u64) {
-        self.end.hand_over(bytes, self.executor());
+        self.end.hand_over(bytes, self.shared());
         self.context.trace(|line, _| line.moved(bytes, 0));
     }
 
@@ -141,7 +141,7 @@ impl Transfers {
 
 impl EndpointService for Transfers {
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
-        self.end.begin(bytes, times, self.executor());
+        self.end.begin(bytes, times, self.shared());
         let mut left = 0;
         let sent = || {
             if times > 1 && self.context.job.flags.limit() {
@@ -224,7 +224,7 @@ impl EndpointService for Transfers {
     }
 
     async fn end_stream(&mut self) -> Result<()> {
-        self.end.finish(self.executor());
+        self.end.finish(self.shared());
         if self.end.is_closed() {
             Ok(())
         } else {
@@ -233,7 +233,7 @@ impl EndpointService for Transfers {
     }
 
     async fn disconnect(self) -> Result<()> {
-        self.end.close(self.executor());
+        self.end.close(self.shared());
         self.closed().await
     }
 
@@ -252,7 +252,7 @@ impl EndpointService for Transfers {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        Some(self.end.transport(self.executor().now()))
+        Some(self.end.transport(self.shared().now()))
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

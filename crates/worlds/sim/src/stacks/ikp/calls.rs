@@ -5,7 +5,7 @@ use super::end::Come;
 use super::{PacketPair, SimIkpEnd, SimIkpMachine, SimIkpRole, SimIkpStack};
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
-use crate::executor::{ConnectionEnd, Executor};
+use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::{Coming, SimDepartureKind};
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
@@ -44,7 +44,7 @@ pub(super) struct SimIkpConnection {
 
 impl Drop for SimIkpConnection {
     fn drop(&mut self) {
-        self.end.abandon(&self.context.executor);
+        self.end.abandon(&self.context.shared);
     }
 }
 
@@ -89,7 +89,7 @@ impl SimIkpConnection {
         calls.end.ask(
             &Verb::connect(&pair.protocol.token),
             Grants::default(),
-            &context.executor,
+            &context.shared,
         );
         calls.answered("its connection to be answered").await?;
         Ok(calls)
@@ -109,13 +109,13 @@ impl SimIkpConnection {
         let first = first.ok_or_else(|| connection_vanished("before it was open"))?;
         calls
             .end
-            .reply(&first.message, IkpReplyContent::Done, 0, &context.executor)
+            .reply(&first.message, IkpReplyContent::Done, 0, &context.shared)
             .map_err(mistake)?;
         Ok(calls)
     }
 
-    fn executor(&self) -> &Executor {
-        &self.context.executor
+    fn shared(&self) -> &SimRunState {
+        &self.context.shared
     }
 
     fn asks(&self) -> bool {
@@ -142,7 +142,7 @@ impl SimIkpConnection {
             writable: bytes(writable),
         };
         self.end
-            .ask(&verb.message(self.number), grants, self.executor());
+            .ask(&verb.message(self.number), grants, self.shared());
         self.answered(what).await
     }
 
@@ -181,13 +181,13 @@ impl SimIkpConnection {
         let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
         if !together {
             self.end
-                .begin_move(&come.message, bytes, self.executor())
+                .begin_move(&come.message, bytes, self.shared())
                 .map_err(mistake)?;
             self.moved(&come).await?;
         }
         let beside = if together { bytes } else { 0 };
         self.end
-            .reply(&come.message, answer, beside, self.executor())
+            .reply(&come.message, answer, beside, self.shared())
             .map_err(mistake)
     }
 
@@ -210,7 +210,7 @@ impl SimIkpConnection {
             ));
         }
         self.end
-            .begin_take(&come.message, bytes as u32, self.executor())
+            .begin_take(&come.message, bytes as u32, self.shared())
             .map_err(mistake)?;
         self.moved(come).await
     }

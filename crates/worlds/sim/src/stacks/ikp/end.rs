@@ -5,7 +5,7 @@ use super::super::packet_end;
 use super::super::packet_wire::{ArrivedSimPacket, PacketWire};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::run_trace::SimTraceLog;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
@@ -130,7 +130,7 @@ impl packet_end::PacketEndMachine for SimIkpMachine {
         }
     }
 
-    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, executor: &Executor) -> bool {
+    fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, shared: &SimRunState) -> bool {
         let (
             now,
             ArrivedSimPacket {
@@ -138,7 +138,7 @@ impl packet_end::PacketEndMachine for SimIkpMachine {
                 body,
                 payload,
             },
-        ) = (executor.now(), arrived);
+        ) = (shared.now(), arrived);
         match &mut self.role {
             SimIkpRole::Client(client) => {
                 let client::IkpClientArrival::Reply { message, .. } =
@@ -179,14 +179,14 @@ impl packet_end::PacketEndMachine for SimIkpMachine {
     fn poll(
         &mut self,
         wire: &PacketWire,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Option<NetworkPacket<SimDatagram>> {
-        let now = executor.now();
+        let now = shared.now();
         let output = match &mut self.role {
             SimIkpRole::Client(client) => client.poll(now, 1),
             SimIkpRole::Server(server) => server.poll(now, 1),
         }?;
-        if let Some(log) = &executor.log {
+        if let Some(log) = &shared.log {
             self.emit(log, now, wire, &output);
         }
         Some(match output {
@@ -224,21 +224,21 @@ impl SimIkpEnd {
     // --- the initiator's side ---
 
     /// Sends a message.
-    pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, executor: &Executor) {
+    pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
         let SimIkpMachine {
             role, body, answer, ..
         } = &mut *machine;
         if let SimIkpRole::Client(client) = role
             && client
-                .send(executor.now(), message.len() as u32, grants)
+                .send(shared.now(), message.len() as u32, grants)
                 .is_ok()
         {
             body.clear();
             body.extend_from_slice(message);
             *answer = None;
         }
-        self.touch(executor);
+        self.touch(shared);
     }
 
     /// What was answered; nothing while that is not known.
@@ -302,7 +302,7 @@ impl SimIkpEnd {
 
     fn serve<T>(
         self: &Rc<Self>,
-        executor: &Executor,
+        shared: &SimRunState,
         work: impl FnOnce(&mut IkpServer, &mut Vec<u8>) -> T,
     ) -> Option<T> {
         let mut machine = self.machine.borrow_mut();
@@ -312,7 +312,7 @@ impl SimIkpEnd {
         } else {
             None
         };
-        self.touch(executor);
+        self.touch(shared);
         done
     }
 
@@ -321,13 +321,13 @@ impl SimIkpEnd {
         self: &Rc<Self>,
         message: &IkpMessage,
         bytes: u32,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Result<(), IkpReplyError> {
         let here = message.carried.min(bytes);
         let moved = |server: &mut IkpServer, _: &mut Vec<u8>| {
-            server.move_from(executor.now(), message.transaction, here, bytes - here)
+            server.move_from(shared.now(), message.transaction, here, bytes - here)
         };
-        self.serve(executor, moved)
+        self.serve(shared, moved)
             .unwrap_or(Err(IkpReplyError::Gone))
     }
 
@@ -336,11 +336,11 @@ impl SimIkpEnd {
         self: &Rc<Self>,
         message: &IkpMessage,
         bytes: u32,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Result<(), IkpReplyError> {
         let moved =
             |server: &mut IkpServer, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
-        self.serve(executor, moved)
+        self.serve(shared, moved)
             .unwrap_or(Err(IkpReplyError::Gone))
     }
 
@@ -362,16 +362,16 @@ impl SimIkpEnd {
         message: &IkpMessage,
         answer: IkpReplyContent,
         data: u32,
-        executor: &Executor,
+        shared: &SimRunState,
     ) -> Result<(), IkpReplyError> {
         let replied = |server: &mut IkpServer, body: &mut Vec<u8>| {
             let bytes = answer.reply().len() as u32;
-            server.reply(executor.now(), message.transaction, bytes, 0, data)?;
+            server.reply(shared.now(), message.transaction, bytes, 0, data)?;
             body.clear();
             body.extend_from_slice(answer.reply());
             Ok(())
         };
-        self.serve(executor, replied)
+        self.serve(shared, replied)
             .unwrap_or(Err(IkpReplyError::Gone))
     }
 }

@@ -2,7 +2,7 @@
 //! protocol.
 
 use crate::datagram::{ImpDeliveryVerdict, SimDatagram, SimDatagramBody, ipv4_header};
-use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::run_state::{ConnectionEnd, SimRunState, Timer};
 use crate::run_trace::{Info, SimTraceLog};
 use crate::stacks::byte_stream::{Got, StreamEnd};
 use crate::stacks::pair::SimPairRoute;
@@ -84,22 +84,22 @@ impl SimNcpEnd {
     }
 
     /// There may be something to send.
-    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
+    pub(super) fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
-            executor.touch(end);
+            shared.touch(end);
         }
     }
 
-    pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, executor: &Executor) {
+    pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
         match datagram.body() {
             SimDatagramBody::Message(message) => machine.handle(message),
             SimDatagramBody::Answer(link, ImpDeliveryVerdict::Delivered) => {
-                machine.answered(executor.now(), *link)
+                machine.answered(shared.now(), *link)
             }
             SimDatagramBody::Answer(link, ImpDeliveryVerdict::Failed(why)) => {
-                machine.failed(executor.now(), *link, *why)
+                machine.failed(shared.now(), *link, *why)
             }
             _ => {}
         }
@@ -108,20 +108,16 @@ impl SimNcpEnd {
             machine.abort();
         }
         drop(machine);
-        self.touch(executor);
-        executor.wake(self.endpoint);
+        self.touch(shared);
+        shared.wake(self.endpoint);
     }
 
     /// Its timer came.
-    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
-        if self
-            .alarm
-            .get()
-            .is_some_and(|alarm| alarm <= executor.now())
-        {
+    pub(super) fn rang(self: &Rc<Self>, shared: &SimRunState) {
+        if self.alarm.get().is_some_and(|alarm| alarm <= shared.now()) {
             self.alarm.set(None);
         }
-        self.touch(executor);
+        self.touch(shared);
     }
 
     /// Records how it is. Whether there was something to record.
@@ -189,17 +185,17 @@ impl ConnectionEnd for SimNcpEnd {
         self.touched.set(false);
     }
 
-    fn flush(&self, executor: &Executor) {
-        let (mut machine, now) = (self.machine.borrow_mut(), executor.now());
+    fn flush(&self, shared: &SimRunState) {
+        let (mut machine, now) = (self.machine.borrow_mut(), shared.now());
         while let Some(message) = machine.poll(now) {
-            executor.send(self.packet(message));
+            shared.send(self.packet(message));
         }
         if let Some(next) = machine.deadline(now).filter(|next| *next > now)
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
             self.alarm.set(Some(next));
             let (pair, connection, side) = (self.pair, self.connection, self.side);
-            executor.set_timer(
+            shared.set_timer(
                 next,
                 Timer::End {
                     pair,
@@ -224,16 +220,16 @@ impl StreamEnd for Rc<SimNcpEnd> {
         }
     }
 
-    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize> {
+    fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize> {
         let done = self.machine.borrow_mut().send(bytes as u64)?;
-        self.touch(executor);
+        self.touch(shared);
         usize::try_from(done).ok()
     }
 
-    fn receive(&self, most: usize, executor: &Executor) -> Got {
+    fn receive(&self, most: usize, shared: &SimRunState) -> Got {
         match self.machine.borrow_mut().receive(most as u64) {
             NcpReceived::Bytes(bytes) => {
-                self.touch(executor);
+                self.touch(shared);
                 Got::Bytes(bytes as usize)
             }
             NcpReceived::Nothing => Got::Nothing,
@@ -268,12 +264,12 @@ impl StreamEnd for Rc<SimNcpEnd> {
         })
     }
 
-    fn close(&self, executor: &Executor) {
+    fn close(&self, shared: &SimRunState) {
         self.machine.borrow_mut().close();
-        self.touch(executor);
+        self.touch(shared);
     }
 
-    fn abandon(&self, executor: &Executor) {
+    fn abandon(&self, shared: &SimRunState) {
         self.orphan.set(true);
         let mut machine = self.machine.borrow_mut();
         if machine.waiting().2 > 0 {
@@ -282,11 +278,11 @@ impl StreamEnd for Rc<SimNcpEnd> {
             machine.close();
         }
         drop(machine);
-        self.touch(executor);
+        self.touch(shared);
     }
 
     /// Nothing is held back for company.
-    fn push(&self, _executor: &Executor) {}
+    fn push(&self, _executor: &SimRunState) {}
 
     fn transport(&self, now: Instant) -> TransportRecord {
         let machine = self.machine.borrow();

@@ -6,7 +6,7 @@ use super::byte_stream::{Introductions, SimStreamPair};
 use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
 use crate::datagram::{SimDatagram, SimDatagramBody};
 use crate::error::Result;
-use crate::executor::{ConnectionEnd, Executor};
+use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::SimTraceLog;
 use end::SimNcpEnd;
 use stackline_core::catalogue::{
@@ -152,11 +152,11 @@ impl SimConnectionPair for NcpPair {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         let connection = packet.payload.connection;
         if let Some(end) = self.find(connection, side) {
-            return end.arrived(&packet.payload, executor);
+            return end.arrived(&packet.payload, shared);
         }
         let opens = matches!(packet.payload.body(), SimDatagramBody::Message(message) if message.kind == NcpMessageKind::Open);
         if side == PairSide::Responder && opens && connection >= self.seen.get() {
@@ -164,16 +164,16 @@ impl SimConnectionPair for NcpPair {
             let end = self.add(
                 connection,
                 side,
-                NcpConnection::listen(self.options, executor.now()),
+                NcpConnection::listen(self.options, shared.now()),
             );
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
-            end.arrived(&packet.payload, executor);
+            end.arrived(&packet.payload, shared);
         }
     }
 
-    fn timer(&self, connection: u32, side: PairSide, executor: &Rc<Executor>) {
+    fn timer(&self, connection: u32, side: PairSide, shared: &Rc<SimRunState>) {
         if let Some(end) = self.find(connection, side) {
-            end.rang(executor);
+            end.rang(shared);
         }
     }
 
@@ -204,15 +204,15 @@ impl SimStreamPair for NcpPair {
         &self.introductions
     }
 
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<SimNcpEnd>> {
+    fn dial(&self, shared: &Rc<SimRunState>) -> Result<Rc<SimNcpEnd>> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
         let end = self.add(
             connection,
             PairSide::Initiator,
-            NcpConnection::connect(self.options, executor.now()),
+            NcpConnection::connect(self.options, shared.now()),
         );
-        end.touch(executor);
+        end.touch(shared);
         Ok(end)
     }
 

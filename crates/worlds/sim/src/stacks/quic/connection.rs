@@ -3,7 +3,7 @@
 use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
 use super::wire::SimQuicWire;
-use crate::executor::{ConnectionEnd, Executor, Timer};
+use crate::run_state::{ConnectionEnd, SimRunState, Timer};
 use crate::run_trace::{Info, SimTraceLog};
 use crate::stacks::byte_stream::{Got, StreamEnd};
 use crate::stacks::time_accounting::{SenderHoldUp, TimeAccount};
@@ -142,45 +142,45 @@ impl SimQuicEnd {
     }
 
     /// There may be something to send.
-    pub(super) fn touch(self: &Rc<Self>, executor: &Executor) {
+    pub(super) fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
-            executor.touch(end);
+            shared.touch(end);
         }
     }
 
     // --- the network's side ---
 
     /// Something for it has reached its socket.
-    pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, executor: &Executor) {
+    pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, shared: &SimRunState) {
         let mut inner = self.inner.borrow_mut();
         inner.connection.handle_event(event);
-        inner.account(self.wants_room.get(), executor.now());
-        self.attend(&mut inner, executor);
-        self.touch(executor);
+        inner.account(self.wants_room.get(), shared.now());
+        self.attend(&mut inner, shared);
+        self.touch(shared);
     }
 
-    pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
-        let now = executor.now();
+    pub(super) fn rang(self: &Rc<Self>, shared: &SimRunState) {
+        let now = shared.now();
         let mut inner = self.inner.borrow_mut();
         if inner.alarm.is_some_and(|alarm| alarm <= now) {
             inner.alarm = None;
         }
         inner.connection.handle_timeout(moment(now));
-        self.attend(&mut inner, executor);
-        self.touch(executor);
+        self.attend(&mut inner, shared);
+        self.touch(shared);
     }
 
-    fn transmit(&self, inner: &mut SimQuicEndState, now: Instant, executor: &Executor) -> bool {
+    fn transmit(&self, inner: &mut SimQuicEndState, now: Instant, shared: &SimRunState) -> bool {
         let made = {
-            let mut frames = executor.frames.borrow_mut();
+            let mut frames = shared.frames.borrow_mut();
             frames.made.clear();
             inner
                 .connection
                 .poll_transmit(moment(now), 1, &mut frames.made)
         };
         if let Some(made) = &made {
-            self.place.wire.send(self.place.number, made.ecn, executor);
+            self.place.wire.send(self.place.number, made.ecn, shared);
         }
         made.is_some()
     }
@@ -203,7 +203,7 @@ impl SimQuicEnd {
     }
 
     /// What the connection has to say to its socket and to the application.
-    fn attend(&self, inner: &mut SimQuicEndState, executor: &Executor) {
+    fn attend(&self, inner: &mut SimQuicEndState, shared: &SimRunState) {
         loop {
             while let Some(event) = inner.connection.poll_endpoint_events() {
                 if let Some(answer) = self.socket.borrow_mut().handle_event(self.handle, event) {
@@ -213,28 +213,28 @@ impl SimQuicEnd {
             let Some(event) = inner.connection.poll() else {
                 return;
             };
-            if self.heed(inner, event, executor) {
-                executor.wake(self.place.endpoint);
+            if self.heed(inner, event, shared) {
+                shared.wake(self.place.endpoint);
             }
         }
     }
 
     /// Whether the application may go on with it.
-    fn heed(&self, inner: &mut SimQuicEndState, event: Event, executor: &Executor) -> bool {
+    fn heed(&self, inner: &mut SimQuicEndState, event: Event, shared: &SimRunState) -> bool {
         match event {
             Event::Connected => inner.connected = true,
             Event::ConnectionLost { reason } => inner.lost = Some(loss(&reason)),
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
                 inner.stream = inner.stream.or(inner.connection.streams().accept(Dir::Bi));
-                self.refuse_unwanted(inner, executor);
+                self.refuse_unwanted(inner, shared);
             }
-            Event::Stream(StreamEvent::Readable { .. }) => self.refuse_unwanted(inner, executor),
+            Event::Stream(StreamEvent::Readable { .. }) => self.refuse_unwanted(inner, shared),
             Event::Stream(StreamEvent::Writable { .. }) => return self.wants_room.get(),
             Event::Stream(StreamEvent::Stopped { .. }) => {}
             Event::Stream(StreamEvent::Finished { .. }) => {
                 inner.finished = true;
                 if self.orphan.get() {
-                    inner.shut(OVER, executor);
+                    inner.shut(OVER, shared);
                 }
             }
             _ => return false,
@@ -243,9 +243,9 @@ impl SimQuicEnd {
     }
 
     /// Nobody will take what comes for an end that was let go.
-    fn refuse_unwanted(&self, inner: &mut SimQuicEndState, executor: &Executor) {
+    fn refuse_unwanted(&self, inner: &mut SimQuicEndState, shared: &SimRunState) {
         if self.orphan.get() && inner.take(1) > 0 {
-            inner.shut(UNWANTED, executor);
+            inner.shut(UNWANTED, shared);
         }
     }
 
@@ -386,10 +386,10 @@ impl SimQuicEndState {
         done
     }
 
-    fn shut(&mut self, why: VarInt, executor: &Executor) {
+    fn shut(&mut self, why: VarInt, shared: &SimRunState) {
         if !self.connection.is_closed() {
             self.connection
-                .close(moment(executor.now()), why, Bytes::new());
+                .close(moment(shared.now()), why, Bytes::new());
         }
     }
 }
@@ -417,14 +417,14 @@ impl ConnectionEnd for SimQuicEnd {
         self.touched.set(false);
     }
 
-    fn flush(&self, executor: &Executor) {
-        let now = executor.now();
+    fn flush(&self, shared: &SimRunState) {
+        let now = shared.now();
         let mut inner = self.inner.borrow_mut();
-        self.attend(&mut inner, executor);
-        while self.transmit(&mut inner, now, executor) {
-            self.attend(&mut inner, executor);
+        self.attend(&mut inner, shared);
+        while self.transmit(&mut inner, now, shared) {
+            self.attend(&mut inner, shared);
         }
-        if let Some(log) = &executor.log {
+        if let Some(log) = &shared.log {
             self.record_losses(&mut inner, log, now);
         }
         let Some(next) = inner.connection.poll_timeout() else {
@@ -435,7 +435,7 @@ impl ConnectionEnd for SimQuicEnd {
         if inner.alarm.is_none_or(|alarm| next < alarm) {
             inner.alarm = Some(next);
             let (pair, connection) = (self.pair(), self.handle.0 as u32);
-            executor.set_timer(
+            shared.set_timer(
                 next,
                 Timer::End {
                     pair,
@@ -462,7 +462,7 @@ impl StreamEnd for Rc<SimQuicEnd> {
         }
     }
 
-    fn send(&self, bytes: usize, executor: &Executor) -> Option<usize> {
+    fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize> {
         let mut inner = self.inner.borrow_mut();
         let mut done = 0;
         if inner.lost.is_some() {
@@ -483,19 +483,19 @@ impl StreamEnd for Rc<SimQuicEnd> {
             }
         }
         if done > 0 {
-            inner.handed_over(done as u64, executor.now());
-            self.touch(executor);
+            inner.handed_over(done as u64, shared.now());
+            self.touch(shared);
         }
         self.wants_room.set(done < bytes);
         Some(done)
     }
 
-    fn receive(&self, most: usize, executor: &Executor) -> Got {
+    fn receive(&self, most: usize, shared: &SimRunState) -> Got {
         let mut inner = self.inner.borrow_mut();
         let done = inner.take(most);
         if done > 0 {
             // The peer may have to learn that it may send more.
-            self.touch(executor);
+            self.touch(shared);
             return Got::Bytes(done);
         }
         match inner.lost {
@@ -506,24 +506,24 @@ impl StreamEnd for Rc<SimQuicEnd> {
         }
     }
 
-    fn close(&self, executor: &Executor) {
+    fn close(&self, shared: &SimRunState) {
         self.inner.borrow_mut().finish(self.place.side);
-        self.touch(executor);
+        self.touch(shared);
     }
 
-    fn abandon(&self, executor: &Executor) {
+    fn abandon(&self, shared: &SimRunState) {
         self.orphan.set(true);
         let mut inner = self.inner.borrow_mut();
         if inner.take(1) > 0 {
-            inner.shut(UNWANTED, executor);
+            inner.shut(UNWANTED, shared);
         } else if !inner.connected || inner.finished || !inner.finish(self.place.side) {
-            inner.shut(OVER, executor);
+            inner.shut(OVER, shared);
         }
-        self.touch(executor);
+        self.touch(shared);
     }
 
-    fn push(&self, executor: &Executor) {
-        self.touch(executor);
+    fn push(&self, shared: &SimRunState) {
+        self.touch(shared);
     }
 
     fn transport(&self, now: Instant) -> TransportRecord {

@@ -22,7 +22,7 @@ use super::byte_stream::{Introductions, SimStreamPair, StreamEnd};
 use super::pair::{SimConnectionPair, SimPairRoute, SimStack, is_same_end};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
-use crate::executor::{ConnectionEnd, Executor};
+use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::SimTraceLog;
 use connection::SimQuicEndPlace;
 use moment::moment;
@@ -275,31 +275,28 @@ impl QuicPair {
     }
 
     /// The first packet of a connection has come: once more, if it was on its way twice.
-    fn welcome(&self, number: u32, incoming: Incoming, executor: &Rc<Executor>) {
+    fn welcome(&self, number: u32, incoming: Incoming, shared: &Rc<SimRunState>) {
         let half = self.half(PairSide::Responder);
         if number < self.seen.get() {
             return half.socket.borrow_mut().ignore(incoming);
         }
         let made = {
-            let mut frames = executor.frames.borrow_mut();
+            let mut frames = shared.frames.borrow_mut();
             frames.made.clear();
-            half.socket.borrow_mut().accept(
-                incoming,
-                moment(executor.now()),
-                &mut frames.made,
-                None,
-            )
+            half.socket
+                .borrow_mut()
+                .accept(incoming, moment(shared.now()), &mut frames.made, None)
         };
         match made {
             Ok(made) => {
                 self.seen.set(number + 1);
                 let end = self.end(number, PairSide::Responder, made);
                 self.backlog.borrow_mut().push_back(Rc::clone(&end));
-                end.touch(executor);
+                end.touch(shared);
             }
             Err(refused) => {
                 if let Some(made) = refused.response {
-                    half.wire.send(number, made.ecn, executor);
+                    half.wire.send(number, made.ecn, shared);
                 }
             }
         }
@@ -311,15 +308,15 @@ impl SimConnectionPair for QuicPair {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         let Some(bytes) = packet.payload.take_bytes() else {
             return;
         };
         let half = self.half(side);
-        let (now, number) = (moment(executor.now()), packet.payload.connection);
+        let (now, number) = (moment(shared.now()), packet.payload.connection);
         let came = {
-            let mut frames = executor.frames.borrow_mut();
+            let mut frames = shared.frames.borrow_mut();
             frames.made.clear();
             let mut socket = half.socket.borrow_mut();
             socket.handle(
@@ -334,20 +331,18 @@ impl SimConnectionPair for QuicPair {
         match came {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(end) = half.end(handle) {
-                    end.arrived(event, executor);
+                    end.arrived(event, shared);
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                self.welcome(number, incoming, executor)
-            }
-            Some(DatagramEvent::Response(made)) => half.wire.send(number, made.ecn, executor),
+            Some(DatagramEvent::NewConnection(incoming)) => self.welcome(number, incoming, shared),
+            Some(DatagramEvent::Response(made)) => half.wire.send(number, made.ecn, shared),
             None => {}
         }
     }
 
-    fn timer(&self, handle: u32, side: PairSide, executor: &Rc<Executor>) {
+    fn timer(&self, handle: u32, side: PairSide, shared: &Rc<SimRunState>) {
         if let Some(end) = self.half(side).end(ConnectionHandle(handle as usize)) {
-            end.rang(executor);
+            end.rang(shared);
         }
     }
 
@@ -382,12 +377,12 @@ impl SimStreamPair for QuicPair {
         &self.introductions
     }
 
-    fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<SimQuicEnd>> {
+    fn dial(&self, shared: &Rc<SimRunState>) -> Result<Rc<SimQuicEnd>> {
         let number = self.dialled.replace(self.dialled.get() + 1);
         let half = self.half(PairSide::Initiator);
         let asking = self.asking.clone();
         let made = half.socket.borrow_mut().connect(
-            moment(executor.now()),
+            moment(shared.now()),
             asking,
             half.wire.far(),
             certificate::NAME,
@@ -395,7 +390,7 @@ impl SimStreamPair for QuicPair {
         let made = made
             .map_err(|error| Error::measurement(format!("cannot request a connection: {error}")))?;
         let end = self.end(number, PairSide::Initiator, made);
-        end.touch(executor);
+        end.touch(shared);
         Ok(end)
     }
 

@@ -1,7 +1,7 @@
 //! A way from one UDP socket to another: puts QUIC's packets into datagrams of the simulated network.
 
 use crate::datagram::{SimDatagram, SimDatagramBody, UDP, ipv4_header};
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use bytes::{BufMut, BytesMut};
 use quinn_proto::EcnCodepoint;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
@@ -30,8 +30,8 @@ impl SimQuicWire {
     }
 
     /// Sends what is in the room for leaving packets.
-    pub(super) fn send(&self, connection: u32, ecn: Option<EcnCodepoint>, executor: &Executor) {
-        let mut frames = executor.frames.borrow_mut();
+    pub(super) fn send(&self, connection: u32, ecn: Option<EcnCodepoint>, shared: &SimRunState) {
+        let mut frames = shared.frames.borrow_mut();
         let frames = &mut *frames;
         let bytes = copy(&mut frames.room, &frames.made);
         let length = HEADERS + bytes.len();
@@ -55,7 +55,7 @@ impl SimQuicWire {
             &header,
             SimDatagramBody::Bytes(bytes),
         );
-        executor.send(NetworkPacket {
+        shared.send(NetworkPacket {
             number: 0,
             from: self.nodes[0],
             to: self.nodes[1],

@@ -83,11 +83,8 @@ impl SimUdpConversation {
 
     fn send_control(&self, kind: u8, value: u64) {
         let bytes = write_control(&self.pair.token, kind, value);
-        self.socket().send(
-            SimDatagramBody::Control(bytes),
-            None,
-            &self.context.executor,
-        );
+        self.socket()
+            .send(SimDatagramBody::Control(bytes), None, &self.context.shared);
     }
 
     /// Sends control until it is answered.

@@ -11,7 +11,7 @@ use super::udp_socket::{LARGEST_DATAGRAM, RECEIVE_BUFFER, SEND_BUFFER, SimUdpSoc
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
-use crate::executor::Executor;
+use crate::run_state::SimRunState;
 use crate::world::Connect;
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
@@ -108,18 +108,18 @@ impl SimConnectionPair for UdpPair {
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
-        executor: &Rc<Executor>,
+        shared: &Rc<SimRunState>,
     ) {
         self.socket(side)
-            .arrived(&packet.payload, &self.token, executor);
+            .arrived(&packet.payload, &self.token, shared);
     }
 
     fn wants_departures(&self) -> bool {
         true
     }
 
-    fn departed(&self, side: PairSide, at: Instant, bytes: u32, executor: &Executor) {
-        self.socket(side).departed(at, bytes, executor);
+    fn departed(&self, side: PairSide, at: Instant, bytes: u32, shared: &SimRunState) {
+        self.socket(side).departed(at, bytes, shared);
     }
 }
 

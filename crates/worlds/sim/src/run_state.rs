@@ -57,7 +57,7 @@ pub(crate) trait ConnectionEnd: fmt::Debug {
     /// It is off the list of those that may have something to send.
     fn untouch(&self);
     /// Sends what there is to send and sets the next timer.
-    fn flush(&self, executor: &Executor);
+    fn flush(&self, shared: &SimRunState);
     /// Nobody needs it any more.
     fn is_over(&self) -> bool;
 }
@@ -67,7 +67,7 @@ const LARGEST_PACKET: usize = 1 << 16;
 
 /// What all tasks of a run share.
 #[derive(Debug)]
-pub(crate) struct Executor {
+pub(crate) struct SimRunState {
     now: Cell<Instant>,
     timers: RefCell<EventQueue<Timer>>,
     pub(crate) tasks: Tasks,
@@ -98,7 +98,7 @@ pub(crate) struct SimPacketBuffers {
     pub(crate) room: BytesMut,
 }
 
-impl Executor {
+impl SimRunState {
     pub(crate) fn new(network: &Network, log: Option<Rc<SimTraceLog>>) -> Rc<Self> {
         let processors = network.hosts.iter().map(SimProcessor::new).collect();
         Rc::new(Self {
