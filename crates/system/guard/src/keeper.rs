@@ -18,7 +18,7 @@ use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name, set_pdeathsig
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpid, getppid, setpgid};
+use nix::unistd::{Pid, getpgrp, getpid, getppid, setpgid};
 pub use stackline_os::fork::fork;
 use std::collections::HashSet;
 use std::fs;
@@ -75,15 +75,18 @@ pub fn fork_keepers(keeping: &Keeping) -> io::Result<()> {
     let mut above = None;
     for keeper in [Keeper::First, Keeper::Second] {
         // A keeper is ready before it has whom to keep, however late it runs after the fork.
-        let parent = getpid();
+        let (parent, group) = (getpid(), getpgrp());
         let (signals, before) = prepare()?;
+        keeper.leave_group();
         let forked = fork().inspect_err(|_| {
             let _ = before.thread_set_mask();
+            let _ = keeper.join_group(group);
         })?;
         if let Some(child) = forked {
             keeper.wait(child, above, signals, keeping);
         }
         set_pdeathsig(Signal::SIGTERM)?;
+        keeper.join_group(group)?;
         before.thread_set_mask()?;
         if getppid() != parent {
             // It died before the kernel had the setting.
@@ -102,12 +105,26 @@ enum Keeper {
 }
 
 impl Keeper {
+    /// A signal to the user's group does not end the second keeper, from before there is anything that it has to end.
+    fn leave_group(self) {
+        if self == Self::Second {
+            let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
+        }
+    }
+
+    /// The worker is in the user's group.
+    fn join_group(self, group: Pid) -> nix::Result<()> {
+        match self {
+            Self::First => Ok(()),
+            Self::Second => setpgid(Pid::from_raw(0), group),
+        }
+    }
+
     /// Waits for the end of the child, sees to what is left, and ends as it did.
     fn wait(self, child: Pid, above: Option<Pid>, signals: SignalFd, keeping: &Keeping) -> ! {
         if self == Self::Second {
-            // What people see of it, and what `killall stackline` does not end. The worker stays in the user's group.
+            // What people see of it, and what `killall stackline` does not end.
             let _ = set_name(NAME);
-            let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
         }
         let ended = KeeperWait {
             child,
