@@ -107,7 +107,7 @@ fn row(named: &NamedRequests, all: &[NamedRequests], slowest: &str) -> Vec<Strin
         |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format_time(ns as f64 / 1e9));
     let taker = match named.most_of_it.as_str() {
         "" => "-".to_owned(),
-        who => format!("{} {:.0} %", cut(who, LONGEST_TAKER), 100.0 * named.share),
+        who => format!("{} {:.0} %", short_taker(who), 100.0 * named.share),
     };
     vec![
         label(named, all, usize::MAX),
@@ -135,6 +135,16 @@ fn label(named: &NamedRequests, all: &[NamedRequests], room: usize) -> String {
     cut(&named.label(), left.max(SHORTEST_NAME)) + &server
 }
 
+/// Who takes most, without its host where there is no room for both and its port says which it is.
+fn short_taker(who: &str) -> String {
+    match who.split_once(") on ") {
+        Some((program, _)) if who.chars().count() > LONGEST_TAKER => {
+            cut(&format!("{program})"), LONGEST_TAKER)
+        }
+        _ => cut(who, LONGEST_TAKER),
+    }
+}
+
 /// At most so many letters of a text.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -146,6 +156,19 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_program_and_its_port_the_host_is_left_out_first() {
+        assert_eq!(
+            short_taker("python (port 8214) on here"),
+            "python (port 8214)"
+        );
+        assert_eq!(short_taker("python3 on app"), "python3 on app");
+        assert_eq!(
+            short_taker("python3 on a-host-with-a-name"),
+            "python3 on a-host-w…"
+        );
+    }
 
     #[test]
     fn a_table_fits_eighty_columns_and_counts_what_it_leaves_out() {

@@ -151,19 +151,19 @@ mod tests {
 
     #[test]
     fn one_server_at_two_ports_stays_one() {
-        let plain = [pair("curl on here", "nginx on here")];
+        let plain = |count| vec![pair("curl on here", "nginx on here"); count];
         let same = names(vec![
             call(("curl", 9), ("nginx", 5), 80),
             call(("curl", 9), ("nginx", 6), 80),
             call(("curl", 9), ("nginx", 5), 443),
         ]);
-        assert_eq!(same, plain.repeat(3).as_slice());
+        assert_eq!(same, plain(3));
         // Where a process is not known, nothing shows that there are two.
         let mut unknown = vec![
             call(("curl", 9), ("nginx", 5), 80),
             call(("curl", 9), ("nginx", 6), 443),
         ];
         unknown[1].server_pid = None;
-        assert_eq!(names(unknown), plain.repeat(2).as_slice());
+        assert_eq!(names(unknown), plain(2));
     }
 }

@@ -12,6 +12,7 @@ use crate::findings::requests::network::RequestMessages;
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::request_part::RemainingLimit;
 use crate::statistics::to_f64;
+use std::collections::BTreeSet;
 
 /// A server's time below this, a request, is not worth a finding, ns.
 pub(crate) const LEAST_SERVER_NS: f64 = 1e6;
@@ -57,9 +58,32 @@ impl Worst<'_> {
         self.of_most().1
     }
 
-    /// Between whom, in words: `from app to db`.
+    /// Between whom, in words: `from app to db`; on one host by the programs, `from curl to nginx on web`.
     pub(crate) fn between(&self) -> String {
-        place_in_words(self.place)
+        match self.place.split_once(" > ") {
+            Some((client, server)) if client == server => self.programs_in_words() + server,
+            _ => place_in_words(self.place),
+        }
+    }
+
+    /// Programs on one host that have most of it: `from curl to nginx on `.
+    fn programs_in_words(&self) -> String {
+        let rows: BTreeSet<u32> = self.cost.rows.iter().map(|(_, row)| *row).collect();
+        let having = self.costs.requests.iter();
+        let having = having.filter(|request| rows.contains(&request.row));
+        let (clients, servers): (BTreeSet<&str>, BTreeSet<&str>) = having
+            .map(|request| (request.programs.0.as_str(), request.programs.1.as_str()))
+            .unzip();
+        let only = |programs: &BTreeSet<&str>| {
+            let name = programs.first().filter(|name| !name.is_empty());
+            name.filter(|_| programs.len() == 1)
+                .map(ToString::to_string)
+        };
+        let from = only(&clients).map_or_else(String::new, |client| format!("from {client} "));
+        match only(&servers) {
+            Some(server) => format!("{from}to {server} on "),
+            None => format!("{from}on "),
+        }
     }
 
     /// Its two ends, from the one that sends most bytes: `from db to app`.
@@ -291,7 +315,7 @@ pub(crate) fn report_request_cause(
 /// A client and a server in words, or what else a place is.
 pub(crate) fn place_in_words(place: &str) -> String {
     match place.split_once(" > ") {
-        Some((client, server)) if client == server => format!("within {client}"),
+        Some((client, server)) if client == server => format!("on {client}"),
         Some((client, server)) => format!("from {client} to {server}"),
         None => place.to_owned(),
     }
