@@ -67,16 +67,21 @@ fn saves(finding: &Finding) -> String {
 /// A piece of evidence on one line.
 fn seen(evidence: &Evidence) -> String {
     let mut text = evidence.what.clone();
-    if let Some((host, row)) = evidence.events.first() {
+    // A unit's number is what `export --units` takes; few findings have events of no unit.
+    let example = match (evidence.units.first(), evidence.events.first()) {
+        (Some(unit), _) => Some((format!("unit {unit}"), evidence.units.len())),
+        (None, Some((host, row))) => {
+            Some((format!("event {row} at {host}"), evidence.events.len()))
+        }
+        (None, None) => None,
+    };
+    if let Some((example, count)) = example {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
+        let others = if count > 1 { " and others" } else { "" };
         text += &format!(
-            " [its events span {}; event {row} at {host}",
+            " [its events span {}; {example}{others}]",
             units::format_time(lasts)
         );
-        if evidence.events.len() > 1 {
-            text += " and others";
-        }
-        text += "]";
     }
     text
 }
@@ -203,10 +208,14 @@ mod tests {
     fn text_says_what_why_and_what_to_try() {
         let expected = "\
 1. the queue before x>b drops packets (queue_drop; confidence 95 %)
-   seen: x>b: 14 queue full [its events span 2.00 ms; event 12 at x and others]
+   seen: x>b: 14 queue full [its events span 2.00 ms; unit 7]
    try:  a queue of 64 KiB
 ";
         assert_eq!(findings(&plan(), &[finding()]), expected);
+        let mut of_events = finding();
+        of_events.evidence[0].units.clear();
+        let text = findings(&plan(), &[of_events]);
+        assert!(text.contains("; event 12 at x and others]"), "{text}");
         let note = "queue_drop: the queue before x>b drops packets (confidence 95 %); `stackline diagnose` shows why";
         assert_eq!(first_finding(&plan(), &[finding()]).unwrap(), note);
     }
