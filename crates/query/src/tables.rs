@@ -61,7 +61,7 @@ fn is_there(
                 "{} cannot be read: it is a link, a pipe or the like, where a regular file is expected",
                 path.display()
             ),
-            "copy the run with its files in place of what links to them",
+            "copy the run so that links are replaced by the files they point to (`cp -rL`)",
         )),
         Err(_) => Ok(None),
     }

@@ -35,8 +35,8 @@ impl MessageDisplayClient {
         let mut display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
         let done = display.receive(self.id, requests, &mut server.watch());
         self.out.extend(display.output(self.id));
-        let full =
-            (self.out.len() > MOST_WAITING).then(|| "it does not read its answers".to_owned());
+        let full = (self.out.len() > MOST_WAITING)
+            .then(|| "it does not read the answers sent to it".to_owned());
         done.map_err(|why| why.words())
             .and_then(|()| full.map_or(Ok(()), Err))
     }

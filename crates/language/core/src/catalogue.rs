@@ -303,7 +303,10 @@ impl StackTable {
                 ))
             }
             (true, false) => {
-                let message = format!("{} only crosses IMPs, but `{name}` has none", self.name);
+                let message = format!(
+                    "{} can be used only across IMPs, but `{name}` has none",
+                    self.name
+                );
                 Err(Error::input(message).hint(
                     "declare them with `imp` instead of `router` or `switch`, or use another stack",
                 ))

@@ -54,7 +54,7 @@ pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
     };
     let (measurement, part, run) = (record.measurement, record.part, record.run);
     let message = format!(
-        "the record of measurement {measurement}, part {part}, run {run} is not kept: {name} is not a finite number"
+        "the record of measurement {measurement}, part {part}, run {run} was not saved: {name} is not a finite number"
     );
     Err(Error::new(
         message,

@@ -371,7 +371,7 @@ fn plan(run: &Path) -> Result<Plan, Error> {
             return Error::unfinished(run);
         }
         let message = format!(
-            "the run at {} was stopped before its plan was kept",
+            "the run at {} was stopped before its plan was saved",
             run.display()
         );
         Error::new(message, "it measured nothing; run the specification again")

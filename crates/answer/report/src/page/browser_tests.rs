@@ -78,7 +78,7 @@ fn the_page_in_chromium() {
             the_breakdown_adds_up,
         ),
         (
-            "a wait is no link's, and the median is of units that came",
+            "a wait belongs to no link, and the median covers only units that arrived",
             waits_are_no_links,
         ),
         (

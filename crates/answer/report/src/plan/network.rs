@@ -199,7 +199,7 @@ fn loss(loss: &LossModel) -> Option<String> {
     Some(match loss {
         LossModel::None => return None,
         LossModel::Independent(share) => format!("loses {}", path_facts::percent(*share)),
-        LossModel::BitErrors(share) => format!("one of {} bits is wrong", exact(1.0 / share)),
+        LossModel::BitErrors(share) => format!("one bit in {} is wrong", exact(1.0 / share)),
         LossModel::GilbertElliott {
             to_bad,
             to_good,

@@ -162,7 +162,7 @@ impl DisplayTestbed {
                 )
             }
             "display" => "has no rate: --draw gives no cost to anything that is drawn".to_owned(),
-            _ => "has no rate: neither hosts, drawing nor links have a cost".to_owned(),
+            _ => "has no rate: hosts, drawing and links all cost nothing".to_owned(),
         });
         DisplayRateRow { absent, ..row }
     }

@@ -232,7 +232,7 @@ impl Checker<'_> {
                     _ => 0.0,
                 };
                 let hint = if let Some(AccessItem::File(_)) = &item.source {
-                    "write `< whole file NAME` to send the FILE once, or a number of units such as `*1000`"
+                    "write `< whole file NAME` to send that file once, or a number of units such as `*1000`"
                 } else if amount > f64::from(1 << 20) {
                     "write the size of a data unit before the amount of data, as in `64 KiB 1 GB`"
                 } else {
@@ -280,7 +280,7 @@ impl Checker<'_> {
         } else if sends(PairSide::Initiator) && sends(PairSide::Responder) {
             Some((
                 "both sides send, so it is not clear whose FILE is meant",
-                "write an amount, as in `64 KiB 1 GB`",
+                "write the total amount after the size of a data unit, as in `64 KiB 1 GB`",
             ))
         } else {
             None

@@ -92,7 +92,7 @@ fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
         Some(host) if !names.is_empty() => Error::input(format!("no network has a host `{host}`"))
             .hint(format!("the hosts are {names}")),
         _ => Error::input("no declared network has hosts to vary")
-            .hint("declare one and write `across` it; processors are simulated"),
+            .hint("declare a network with hosts and measure `across` it; only simulated hosts have processors to vary"),
     }
 }
 

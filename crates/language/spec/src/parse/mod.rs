@@ -42,7 +42,10 @@ pub(crate) fn parse_stacks(
     if parser.kind() == TokenKind::End {
         return Some(stacks);
     }
-    let _: ParseFailed = parser.unexpected("a list of stacks ends here, as in `tcp, quic`", &[]);
+    let _: ParseFailed = parser.unexpected(
+        "only stacks with commas between them can stand here, as in `tcp, quic`",
+        &[],
+    );
     None
 }
 

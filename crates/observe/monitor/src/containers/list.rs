@@ -221,7 +221,7 @@ impl ContainerList {
             .map(|(runtime, why)| format!("{runtime}: {why}"))
             .collect();
         Error::input(format!(
-            "unknown container {word}: no container runtime here lists any"
+            "unknown container {word}: no container runtime on this machine lists any containers"
         ))
         .hint(format!(
             "{}; use `--pid PID` for a process of the container, or `--cgroup PATH` for its control group",

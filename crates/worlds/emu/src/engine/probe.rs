@@ -31,7 +31,7 @@ pub(crate) fn probe(
     note(
         &mut descriptions,
         all(ports, packet_socket::bypass_queue),
-        "no queueing discipline between (PACKET_QDISC_BYPASS)",
+        "the queueing discipline is bypassed (PACKET_QDISC_BYPASS)",
     );
     if options.stamps {
         note(

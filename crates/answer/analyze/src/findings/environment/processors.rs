@@ -420,7 +420,7 @@ fn all_cores(
             percent(busy),
             percent(ends)
         ),
-        evidence: measurement.log.evidence(format!("the cores of {host} were not idle {} of the time", percent(busy)), &rows),
+        evidence: measurement.log.evidence(format!("the cores of {host} were busy {} of the time", percent(busy)), &rows),
         tries: vec!["run it while nothing else runs there, or with the ends on separate machines".into()],
         confidence: 0.7,
     })

@@ -49,8 +49,8 @@ kinds! {
     REQUEST_LOSS "request_loss" "in traced requests: packets were lost and retransmitted" transit_causes request_loss
     REQUEST_WINDOW "request_window" "in traced requests: the receiver of a message had no buffer space for more of it" transit_causes request_window
     REQUEST_SLOW_START "request_slow_start" "in traced requests, long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
-    SENDER_WINDOW "request_sender_window" "in traced requests, long messages wait for acknowledgements because their sender keeps few bytes under way, although the receiver has room and nothing is lost" sender_window sender_window
-    REQUEST_RATE "request_rate" "in traced requests, long messages take as long as the path's rate allows" transit_causes request_rate
+    SENDER_WINDOW "request_sender_window" "in traced requests, long messages wait for acknowledgements because their sender keeps too few bytes in flight, although the receiver has room and nothing is lost" sender_window sender_window
+    REQUEST_RATE "request_rate" "in traced requests, the time of long messages is limited by the path's rate" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "in traced requests, short messages take longer than the fastest of them" transit_causes request_queue
     ONE_AT_A_TIME "server_one_at_a_time" "in traced requests: they wait unread while the server works on others" server_causes one_at_a_time
     SERVER_AWAY "server_away" "in traced requests: they wait unread although the server works on no others" server_causes server_away

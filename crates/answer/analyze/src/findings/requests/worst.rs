@@ -168,7 +168,7 @@ impl Worst<'_> {
                 "the limits are then distance and the initial windows of connections".to_owned()
             }
             Some(RemainingLimit::Beside) => {
-                "the limits are then other requests that are made at the same time".to_owned()
+                "other requests made at the same time are then the limit".to_owned()
             }
             Some(RemainingLimit::Unknown) => {
                 "at best: the capacity of the path is unknown".to_owned()

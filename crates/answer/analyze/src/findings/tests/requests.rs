@@ -685,9 +685,9 @@ fn a_broker_is_not_blamed_for_who_answers() {
     let found = found(&ten(&one));
     assert_eq!(found[0].kind, "responder_takes");
     assert!(
-        found[0].sentence.starts_with(
-            "whoever answers through httpd on b takes the time to answer PUB orders.get"
-        ),
+        found[0]
+            .sentence
+            .starts_with("whoever answers through httpd on b takes long to answer PUB orders.get"),
         "{}",
         found[0].sentence
     );

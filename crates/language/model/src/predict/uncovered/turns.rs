@@ -105,7 +105,7 @@ pub(crate) fn long_messages(
     }
     if shared_s > MUCH * turn_s {
         return Err(
-            "messages of several packets wait for those of other pairs, and timers may expire first"
+            "messages of several packets wait for those of other pairs, and timers may expire during the wait"
                 .into(),
         );
     }

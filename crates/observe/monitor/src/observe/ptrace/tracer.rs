@@ -62,8 +62,9 @@ pub fn trace_command(
     if fs::read_link("/proc/self").ok().as_deref()
         != Some(std::path::Path::new(&std::process::id().to_string()))
     {
-        let why = "/proc does not show the program's processes: what they do at sockets is unknown"
-            .to_owned();
+        let why =
+            "/proc does not show the program's processes: what they do with sockets is unknown"
+                .to_owned();
         report(PtraceRecord {
             at_ns: clock::now_ns(),
             thread: 0,

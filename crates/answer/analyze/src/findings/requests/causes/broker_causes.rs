@@ -15,7 +15,7 @@ pub(crate) fn responder_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     });
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" {name}"));
     let sentence = format!(
-        "{} takes the time to answer{which}: {}",
+        "{} takes long to answer{which}: {}",
         worst.place,
         worst.time_in_words()
     );

@@ -45,5 +45,9 @@ pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
-    Some(found.attempt("check what the client does meanwhile; read in a thread of its own"))
+    Some(
+        found.attempt(
+            "check what the client does in the meantime; let it read in a separate thread",
+        ),
+    )
 }

@@ -161,7 +161,7 @@ pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     let detail = ": the connection ended in the middle of the answer";
     let sentence = group.requests_in_words(requests_of(log), "answered", " only in part", detail);
     let found = report_failures(kind, log, &failed, all, sentence);
-    Some(found.attempt("find out which side ends it: the server that crashes or announces more bytes than it sends, or the client's timeout"))
+    Some(found.attempt("find out which side ends it: the server, by crashing or by announcing more bytes than it sends, or the client, by timing out"))
 }
 
 /// Connections whose first packets nobody answered, however often they were sent.

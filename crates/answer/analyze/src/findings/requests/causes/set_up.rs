@@ -42,7 +42,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
             percent(worst.share)
         );
         let found = report_request_cause(kind, log, worst, 0.95, sentence);
-        return Some(found.attempt("check what the server does for so long").attempt(
+        return Some(found.attempt("find out what takes the server so long").attempt(
             "give the calls a longer deadline, or let the server end its work when the deadline is over",
         ));
     }
@@ -53,7 +53,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         );
         return Some(
             report_request_cause(kind, log, worst, 0.95, sentence)
-                .attempt("check whether packets of full size come through (`ping -M do -s 1472`), and whether the server stops in the middle of answers"),
+                .attempt("check whether full-size packets get through (`ping -M do -s 1472`), and whether the server stops partway through its answers"),
         );
     }
     if given_up.are_all(|request| request.unknown.as_deref() == Some(REFUSED)) {

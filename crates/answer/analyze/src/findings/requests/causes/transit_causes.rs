@@ -131,7 +131,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     Some(found.attempt(if is_full {
         "send less (compress, ask for parts), or use a faster path"
     } else {
-        "keep connections open to avoid slow start; check how the sender reads the data it sends"
+        "keep connections open to avoid slow start; check whether the sender is slow to read the data it sends, from a disk for example"
     }))
 }
 
