@@ -15,6 +15,11 @@ const IN_ORDER: [&str; 6] = [
     "RESP",
     "memcached",
 ];
+/// Whether a connection of that protocol has one answer after another, in the order of requests.
+pub(crate) fn answers_in_order(protocol: &str) -> bool {
+    IN_ORDER.contains(&protocol)
+}
+
 /// Requests before one among which those that it waits for are looked for.
 const AMONG: usize = 4096;
 
@@ -36,7 +41,7 @@ pub(crate) fn part_overlaps(all: &mut [TracedRequest]) -> Vec<RequestWait> {
         if request.is_call
             && request.exact
             && request.times.is_some()
-            && IN_ORDER.contains(&request.protocol.as_str())
+            && answers_in_order(&request.protocol)
         {
             let flow = unit_ids::parts(request.unit).0;
             by_flow.entry(flow).or_default().push(at);

@@ -14,10 +14,12 @@ use crate::findings::requests::server_time::{AwaitedRequest, ServerTime, list_aw
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
+mod shared_connection;
 mod slow_reader;
 mod unread;
 mod window_limits;
 
+use shared_connection::SharedConnections;
 use slow_reader::{client_unread, no_room, paused_by_reader};
 use window_limits::LimitedByWindows;
 
@@ -62,6 +64,8 @@ pub(crate) struct RequestAccounts<'r> {
     working: BTreeMap<String, Vec<(u64, u64, i64)>>,
     /// What went before on connections.
     history: ConnectionHistory,
+    /// Which answers filled a connection that others share.
+    shared: SharedConnections,
 }
 
 /// Parts of a request's time, each with its cause and its place.
@@ -185,6 +189,7 @@ impl<'r> RequestAccounts<'r> {
             trips,
             working,
             history: ConnectionHistory::of(all),
+            shared: SharedConnections::of(all),
         }
     }
 
@@ -570,6 +575,10 @@ impl<'r> RequestAccounts<'r> {
             shares.push((cause, server.clone(), part));
             own -= part;
         }
-        shares.push((RequestCause::Server, server, own));
+        // Others' answers fill the connection that this one is to go out on.
+        let filled = self.shared.waited_ns(request).clamp(0, own.max(0));
+        let pair = format!("{} > {}", request.client, request.server);
+        shares.push((RequestCause::Rate, pair, filled));
+        shares.push((RequestCause::Server, server, own - filled));
     }
 }
