@@ -140,6 +140,7 @@ pub struct OtlpSpan {
     pub events: Vec<SpanEvent>,
     /// How it ended.
     #[prost(message, optional, tag = "15")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<OtlpStatus>,
 }
 

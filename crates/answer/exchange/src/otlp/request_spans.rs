@@ -264,7 +264,7 @@ fn services(one: &RequestFacts) -> [String; 2] {
     })
 }
 
-/// What a unit is by itself: of a line's number and its own id.
+/// What a unit is by itself: of a line's number, its own id, and when it was, so that traces of other runs have other ids.
 fn own_spans(
     lifelines: &Lifelines,
     passages: &[LifelinePassage],
@@ -274,8 +274,11 @@ fn own_spans(
 ) -> UnitSpans {
     let mut seed = [0; 16];
     let number: u64 = id.parse().unwrap_or_else(|_| fnv(id.as_bytes()));
+    let at_ns = |passage: Option<&LifelinePassage>| passage.map_or(0, |passage| passage.at_ns);
+    let moments = [line as u64, at_ns(passages.first()), at_ns(passages.last())];
+    let moments: Vec<u8> = moments.into_iter().flat_map(u64::to_be_bytes).collect();
     // No id is all zeroes.
-    seed[..8].copy_from_slice(&(line as u64 + 1).to_be_bytes());
+    seed[..8].copy_from_slice(&fnv(&moments).max(1).to_be_bytes());
     seed[8..].copy_from_slice(&number.to_be_bytes());
     let own = UnitSpans {
         trace: seed,

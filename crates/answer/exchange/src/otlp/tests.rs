@@ -8,8 +8,11 @@ use stackline_events::{EventTable, TextEvent, unit_ids};
 
 /// Two units over two hosts, one event that is on no line.
 fn events() -> EventTable {
+    events_at(1_700_000_000_000_000_000)
+}
+
+fn events_at(base: u64) -> EventTable {
     let mut table = EventTable::default();
-    let base = 1_700_000_000_000_000_000;
     for (unit, at) in [(7, 0), (8, 500)] {
         table.push(
             "APP_CALL",
@@ -104,10 +107,28 @@ fn ids_are_those_of_the_specification() {
         text.contains(r#""startTimeUnixNano":"1700000000000000000""#),
         "64-bit numbers are texts in JSON: {text}"
     );
-    assert!(
-        text.contains(r#""traceId":"00000000000000010000000000000007""#),
-        "ids are hexadecimal: {text}"
+    let id = text.split_once(r#""traceId":""#).unwrap().1;
+    let id = u128::from_str_radix(&id[..32], 16).unwrap();
+    assert_eq!(id as u64, 7, "ids are hexadecimal: {text}");
+    assert!(!text.contains("null"), "{text}");
+}
+
+#[test]
+fn traces_of_two_runs_have_different_ids() {
+    let ids = |base| {
+        let table = events_at(base);
+        let options = LifelineOptions::default();
+        let data = spans(&lifelines(&table, None, &options), &table);
+        let spans = data.resource_spans.into_iter().flat_map(|r| r.scope_spans);
+        let ids = spans.flat_map(|s| s.spans).map(|span| span.trace_id);
+        ids.collect::<std::collections::BTreeSet<_>>()
+    };
+    let (first, second) = (
+        ids(1_700_000_000_000_000_000),
+        ids(1_700_000_060_000_000_000),
     );
+    assert_eq!((first.len(), second.len()), (2, 2));
+    assert!(first.is_disjoint(&second));
 }
 
 #[test]
