@@ -77,11 +77,12 @@ fn seen(evidence: &Evidence) -> String {
     };
     if let Some((example, count)) = example {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
+        let span = match lasts > 0.0 {
+            true => format!("its events span {}; ", units::format_time(lasts)),
+            false => String::new(),
+        };
         let others = if count > 1 { " and others" } else { "" };
-        text += &format!(
-            " [its events span {}; {example}{others}]",
-            units::format_time(lasts)
-        );
+        text += &format!(" [{span}{example}{others}]");
     }
     text
 }

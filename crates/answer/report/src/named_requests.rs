@@ -71,7 +71,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Which processes answered: `answered by nginx on web: 812; python3 on app: 815, 816`.
+/// Which processes answered: `answering processes (pid): nginx on web: 812; python3 on app: 815, 816`.
 fn processes(all: &[NamedRequests]) -> Vec<String> {
     let mut by_server: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
     for named in all.iter().filter(|named| !named.server_pids.is_empty()) {
@@ -90,7 +90,7 @@ fn processes(all: &[NamedRequests]) -> Vec<String> {
     match servers.is_empty() {
         true => Vec::new(),
         false => wrap(
-            &format!("answering processes: {}", servers.join("; ")),
+            &format!("answering processes (pid): {}", servers.join("; ")),
             COLUMNS,
         ),
     }
@@ -221,7 +221,7 @@ mod tests {
             [
                 "3 of them are from programs other than the traced one; findings do not cover",
                 "their time",
-                "answering processes: python3 on app: 811, 815, 820"
+                "answering processes (pid): python3 on app: 811, 815, 820"
             ]
         );
     }

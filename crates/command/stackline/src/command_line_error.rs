@@ -19,6 +19,9 @@ fn sentence(refused: &clap::Error) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
+/// What people type to see which runs are kept.
+const LISTS_RUNS: [&str; 4] = ["list", "ls", "runs", "history"];
+
 fn hint(refused: &clap::Error) -> String {
     let said = |kind| {
         refused
@@ -28,6 +31,11 @@ fn hint(refused: &clap::Error) -> String {
     };
     let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg];
     let written = said(ContextKind::InvalidSubcommand).or_else(|| said(ContextKind::InvalidArg));
+    let unknown = said(ContextKind::InvalidSubcommand);
+    if unknown.is_some_and(|word| LISTS_RUNS.contains(&word.as_str())) && command() == "stackline" {
+        return "kept runs are directories: `ls stackline-runs` lists them, `rm -r` removes one"
+            .to_owned();
+    }
     if let Some(meant) = suggested.into_iter().find_map(said)
         && is_near(&written.unwrap_or_default(), &meant)
     {

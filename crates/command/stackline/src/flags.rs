@@ -185,6 +185,8 @@ pub(crate) enum StacklineCommand {
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
     /// Report what limits a run, with evidence, and what to try
+    ///
+    /// `stackline help findings` says what each kind of finding means.
     Diagnose(Diagnose),
     /// Make a run from captures, logs or other tools' traces
     #[command(after_help = AFTER_IMPORT)]

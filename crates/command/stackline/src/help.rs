@@ -1,9 +1,10 @@
-//! `stackline help`: a command's help, all commands, or a chapter of the language in the width of a terminal.
+//! `stackline help`: a command's help, all commands, a chapter of the language in the width of a terminal, or kinds of findings.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{HelpFlags, all_commands, command_line};
 use crate::output;
-use stackline_report::manual_text;
+use stackline_analyze::findings::{FindingKind, KINDS};
+use stackline_report::{manual_text, wrapped};
 
 const LANGUAGE: &str = include_str!("../../../../docs/LANGUAGE.md");
 
@@ -36,6 +37,10 @@ pub(crate) fn help(flags: &HelpFlags) -> Result {
         [] => print_help(&mut command, false)?,
         ["all"] => output::print(&all_commands(&command))?,
         [word] if let Some(heading) = heading(word) => output::print(&chapter(word, heading))?,
+        ["findings"] => output::print(&meanings(KINDS))?,
+        [word] if let Some(kind) = KINDS.iter().position(|kind| kind.name == word) => {
+            output::print(&meanings(&KINDS[kind..=kind]))?;
+        }
         _ => {
             command.build();
             let mut below = &mut command;
@@ -83,8 +88,17 @@ fn topics() -> String {
     format!("Chapters:\n{}", rows.collect::<String>())
 }
 
+/// Kinds of findings, each with what it means.
+fn meanings(kinds: &[FindingKind]) -> String {
+    kinds
+        .iter()
+        .map(|kind| wrapped(&format!("{}: {}", kind.name, kind.meaning)))
+        .collect()
+}
+
 fn unknown(words: &str) -> Error {
-    let topics: Vec<&str> = CHAPTERS.iter().map(|(word, _)| *word).collect();
+    let topics = CHAPTERS.iter().map(|(word, _)| *word);
+    let topics: Vec<&str> = topics.chain(["findings"]).collect();
     Error::input(format!("`{words}` is neither a command nor a topic")).hint(format!(
         "`stackline help all` lists the commands; topics are {}",
         topics.join(", ")
@@ -117,9 +131,27 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_finding_is_explained_in_80_columns() {
+        let text = meanings(KINDS);
+        for kind in KINDS {
+            let begins = format!("{}: ", kind.name);
+            assert!(
+                text.lines().any(|line| line.starts_with(&begins)),
+                "{begins}"
+            );
+        }
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn no_topic_hides_a_command() {
         let command = command_line();
-        for (word, _) in CHAPTERS {
+        let kinds = KINDS.iter().map(|kind| kind.name);
+        let words = CHAPTERS.iter().map(|(word, _)| *word);
+        for word in words.chain(kinds).chain(["findings"]) {
             assert!(command.find_subcommand(word).is_none(), "{word}");
         }
     }
