@@ -8,7 +8,7 @@ use stackline_analyze::findings::find_named_requests;
 use stackline_analyze::loaded_run::assembly::{MOST_EVENTS, assembled};
 use stackline_analyze::loaded_run::{LoadedRun, incomplete};
 use stackline_analyze::{
-    ComparisonVerdict, MeasurementComparison, MetricComparison, SegmentComparison, Summary,
+    ComparisonVerdict, MeasurementComparison, MetricComparison, Pairing, SegmentComparison, Summary,
 };
 use stackline_runs::events::{event_files, read_index};
 use stackline_runs::{StoredRun, directory_of};
@@ -76,6 +76,9 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let Some(limit) = flags.fail_above else {
         return Ok(Exit::Done);
     };
+    if flags.after.is_some() {
+        note_unlike_texts(&comparisons);
+    }
     // Of traces alone the requests count, or the whole way of units, which comes first.
     let decisive = match comparisons.is_empty() {
         false => &[][..],
@@ -83,6 +86,20 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
         true => &requests,
     };
     Ok(judge(&comparisons, decisive, limit))
+}
+
+/// A gate may judge measurements whose texts differ, as where an option was changed; it says so.
+fn note_unlike_texts(comparisons: &[MeasurementComparison]) {
+    for comparison in comparisons {
+        if let (Pairing::Position, Some(a), Some(b)) =
+            (comparison.pairing, &comparison.a, &comparison.b)
+        {
+            output::say(&format_args!(
+                "note: the texts differ: `{}` is compared with `{}`",
+                a.text, b.text
+            ));
+        }
+    }
 }
 
 /// Whether something is worse by more than a limit, and says so.

@@ -287,6 +287,15 @@ fn a_comparison_fails_where_it_is_asked_to() {
     assert_eq!(code(&["fast", "slow", "--fail-above", "5%"]), Some(4));
     assert_eq!(code(&["fast", "slow", "--fail-above", "60%"]), Some(0));
     assert_eq!(code(&["slow", "fast", "--fail-above", "5"]), Some(0));
+    let gate = |a: &str, b: &str| {
+        place
+            .stackline(&["compare", a, b, "--fail-above", "5%"])
+            .err
+    };
+    assert!(!gate("fast", "slow").contains("the texts differ"));
+    run("otherwise", "10 Mbit/s", "tcp");
+    let text = gate("fast", "otherwise");
+    assert!(text.contains("note: the texts differ: `"), "{text}");
     run("both", "10 Mbit/s", "udp, tcp, quic");
     let stacks = place.stackline(&["compare", "both"]);
     let out = &stacks.succeeds().out;
