@@ -45,11 +45,8 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
         };
         return Err(Error::input("nothing to compare").hint(hint));
     }
-    if let Some(run) = flags
-        .after
-        .as_ref()
-        .and_then(|after| itself(&flags.before, after))
-    {
+    let after = flags.after.as_ref();
+    if let Some(run) = after.and_then(|after| itself(&flags.before, after)) {
         output::say(&format_args!(
             "note: both are the same run, {}: it is compared with itself",
             run.display()
@@ -76,21 +73,19 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let Some(limit) = flags.fail_above else {
         return Ok(Exit::Done);
     };
-    if flags.after.is_some() {
-        note_unlike_texts(&comparisons);
-    }
     // Of traces alone the requests count, or the whole way of units, which comes first.
     let decisive = match comparisons.is_empty() {
         false => &[][..],
         true if requests.is_empty() => &segments[..segments.len().min(1)],
         true => &requests,
     };
+    note_unlike_texts(flags, &comparisons);
     Ok(judge(&comparisons, decisive, limit))
 }
 
-/// A gate may judge measurements whose texts differ, as where an option was changed; it says so.
-fn note_unlike_texts(comparisons: &[MeasurementComparison]) {
-    for comparison in comparisons {
+/// A gate may judge measurements of two runs whose texts differ, as where an option was changed; it says so.
+fn note_unlike_texts(flags: &flags::Compare, comparisons: &[MeasurementComparison]) {
+    for comparison in comparisons.iter().filter(|_| flags.after.is_some()) {
         if let (Pairing::Position, Some(a), Some(b)) =
             (comparison.pairing, &comparison.a, &comparison.b)
         {

@@ -27,6 +27,7 @@ pub(super) mod request_part;
 pub(super) mod request_roots;
 pub(super) mod responders;
 pub(super) mod server_time;
+pub(super) mod traced_requests;
 pub(super) mod transaction_waits;
 pub(super) mod unassigned;
 pub(super) mod worst;

@@ -174,7 +174,7 @@ fn what_a_network_would_bring_programs_is_found_by_an_experiment() {
         "--replicates",
         "2",
         "-f",
-        "delay of client - edge x 5",
+        "delay of client - edge x 25",
     ];
     let programs = [WEB, &["client", "--", "python3", "client.py", "8"]].concat();
     let Output {
@@ -195,14 +195,14 @@ fn what_a_network_would_bring_programs_is_found_by_an_experiment() {
         String::from_utf8_lossy(&stderr)
     );
     let answer: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
-    // 6 ms there and back, then 22.
+    // 6 ms there and back, then 102: far more than what a busy machine adds.
     let response = &answer["responses"][0];
     assert_eq!(
         (response["name"].as_str(), answer["runs"].as_u64()),
         (Some("response"), Some(4))
     );
     let gain = response["answer"]["effects"][0]["alone"].as_f64().unwrap();
-    assert!((0.2..0.45).contains(&gain), "{response}");
+    assert!((0.03..0.35).contains(&gain), "{response}");
 }
 
 /// Says when it was asked, and never answers.

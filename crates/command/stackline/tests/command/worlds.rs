@@ -37,7 +37,8 @@ fn the_same_packets_are_lost() {
         return;
     }
     let lossy = pair("loss 3%");
-    let text = format!("{lossy} 2 from a to b bulk_put 1000*200 over udp across n;");
+    // All of it has room in the receiver's socket: a receiver that gets no core for long loses nothing there.
+    let text = format!("{lossy} 2 from a to b bulk_put 100*200 over udp across n;");
     for seed in ["1", "7"] {
         let place = Place::new();
         let lost = |world| measured(&place, &text, world, &["--seed", seed])["lost"].as_u64();

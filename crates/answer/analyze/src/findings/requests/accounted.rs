@@ -3,9 +3,9 @@
 
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::in_order::part_overlaps;
-use crate::findings::requests::request::requests;
 use crate::findings::requests::request_account::{RequestAccounts, RequestCause};
 use crate::findings::requests::request_roots::RequestRoots;
+use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;
 use crate::lifeline_percentiles::TimeSpread;
 use serde::Serialize;

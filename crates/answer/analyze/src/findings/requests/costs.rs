@@ -8,10 +8,11 @@ pub(crate) use crate::findings::requests::cause_costs::{
 use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 pub(crate) use crate::findings::requests::least_time::LARGE;
-use crate::findings::requests::request::{TracedRequest, requests};
+use crate::findings::requests::request::TracedRequest;
 pub(crate) use crate::findings::requests::request::{client_name, server_name};
 use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::requests::request_roots::RequestRoots;
+use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;
 use std::collections::BTreeMap;
 

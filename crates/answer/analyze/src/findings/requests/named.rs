@@ -5,8 +5,9 @@
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::attempts::is_wait;
 use crate::findings::requests::general_names::generalise_request;
-use crate::findings::requests::request::{TracedRequest, requests, server_name};
+use crate::findings::requests::request::{TracedRequest, server_name};
 use crate::findings::requests::request_account::RequestAccounts;
+use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
