@@ -1,17 +1,22 @@
 //! The outcome of each unit, from where its line begins and ends, never from how long it took.
 //!
-//! A line *arrives* when its last point is one where ways end: of stackline's own units the response, the receipt, the
-//! connection; in logs of others, a point behind which hardly any line (1 %) goes on. It has its *beginning* when its first point is
-//! one where ways begin, found alike.
+//! A line *arrives* when one of its points is a last one: of stackline's own units the response, the receipt, the connection; in logs of
+//! others, a point behind which hardly any line (1 %) goes on. It has its *beginning* when its first point is one where lines begin,
+//! found alike. A *stretch* is what lies between two points that follow each other.
 //!
-//! | outcome | rule |
+//! | outcome | rule; the first that holds counts |
 //! | --- | --- |
 //! | headless | its beginning is missing |
 //! | retried | it arrived, and something of it was sent again or dropped |
-//! | cache hit | it arrived; its events say that a server had it in memory, or, where they do not say, at a server it left out a point that at least half of those that arrived met there, or, where no line leaves any out, came over a stretch within one host in less than a tenth of the median, on a stretch that takes at least 5 % of the median way |
-//! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after; or an event says so |
-//! | unfinished | what it recorded ended, or its run was over, sooner than the slowest arrived line took from that point on |
+//! | cache hit | it arrived, and its events say that a server had it in memory; without such events see below |
+//! | flushed | an event says so |
+//! | unfinished | its run, or all that was recorded, ended sooner after its last point than the slowest line took from there (or from any point, where none went on from there) |
+//! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after |
 //! | never arrived | none of these: lost after its last point |
+//!
+//! Where no event says what was in memory, a line is a cache hit when it passed fewer points at a host than half of those that arrived did.
+//! Where no line does, it is one when it passed a stretch within one host in less than a tenth of the median, on a stretch that takes at
+//! least 5 % of the median line.
 //!
 //! Cache hits and flushes are found in keywords of others only: stackline's own operations have neither. Where events were
 //! lost, a line may end although its unit went on: the index says how many were.

@@ -1,4 +1,4 @@
-//! Figures with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
+//! Numbers as text with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
 
 use stackline_analyze::{RepeatedWork, RunMetric, Summary, values_needed};
 use stackline_core::units;
@@ -18,8 +18,8 @@ pub(crate) fn value(metric: RunMetric, value: f64) -> String {
     }
 }
 
-/// A mean and the half width of its interval, in the unit of the mean, with as many digits as the half width has; an interval
-/// that reaches zero is written from there.
+/// A mean and the half width of its interval, in the unit of the mean: three digits of the mean, or up to two more where the half
+/// width would be 0 otherwise. An interval that reaches zero is written from there.
 pub(crate) fn with_half_width(metric: RunMetric, mean: f64, half: Option<f64>) -> String {
     let text = value(metric, mean);
     let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else {

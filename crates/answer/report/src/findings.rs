@@ -1,4 +1,4 @@
-//! Findings as people and programs read them: the most important first, each with what proves it and what to try.
+//! Findings as people and programs read them, in the order in which they come: each with what proves it and what to try.
 
 use crate::grid::wrap;
 use crate::table::WIDTH;

@@ -1,6 +1,7 @@
 //! Agents and the mailbox they all write to: started, greeted, questioned about their machines, driven through runs.
 //!
-//! It keeps no statistics, prints nothing and does not know which run comes next: it is given one turn after the other.
+//! It keeps no statistics and does not know which run comes next: its caller hands it one run after the other. What it says goes through
+//! the launcher.
 
 mod clocks;
 mod hosts;

@@ -1,4 +1,4 @@
-//! A network in a plan: one line a node and a link, every property that is not a default, nothing rounded.
+//! A network in a plan: one line for each node and link, with its rate, its delay and every property that is not a default.
 
 use crate::phrases::Phrases;
 use crate::topology::{heading, path_facts};

@@ -1,5 +1,5 @@
-//! MongoDB: messages of a length and a number, which answers repeat. Of a command its name and the collection are kept, of an answer
-//! whether it failed, and with which code. What is compressed is named as far as it can be read. After bytes that were not seen each side
+//! MongoDB: a message begins with its length and its number, and an answer repeats the number of its request. Of a command its name and
+//! the collection are kept, of an answer whether it failed, and with which code; one that cannot be read counts as answered. What is compressed is named as far as it can be read. After bytes that were not seen each side
 //! goes on with a message at the beginning of a segment.
 
 mod document;
@@ -65,7 +65,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
 pub struct MongoDb {
     dialogue: RecordDialogue,
     exchanges: CorrelatedExchanges<u64, ()>,
-    /// The last answer that another one follows, which says that it answers that one.
+    /// The number of an answer that says that a further answer follows; that one names it in place of the request.
     followed: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, removed when it is
-//! dropped. The kernel has none that ends with a descriptor (rings of perf_event_open do, but these have no filter by the fields of many
-//! events at once, and a descriptor for each event and core), so a killed process leaves its own switched on. It is locked while it is in
-//! use: the keepers of the command, the next process that makes one, and `stackline clean` remove one whose lock is free.
+//! dropped. An instance does not end with a descriptor, so a killed process leaves its own switched on. (Rings of perf_event_open end with
+//! theirs, but need one for each event and core, and cannot filter by the fields of many events at once.) An instance is locked while it is
+//! in use: the keepers of the command, the next process that makes one, and `stackline clean` remove one whose lock is free.
 //!
 //! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 
@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 const PREFIX: &str = "stackline-";
 /// Longer files are cut.
 const LONGEST: usize = 1 << 17;
-/// Most instances of one process.
+/// Names of instances that one process tries.
 const MOST: u32 = 64;
 
 /// One instance.
@@ -108,7 +108,7 @@ impl TraceInstance {
 
 impl Drop for TraceInstance {
     fn drop(&mut self) {
-        // An error cannot be reported here; a later watch tries again.
+        // An error cannot be reported here; whoever makes an instance next tries again.
         let _ = fs::remove_dir(&self.directory);
     }
 }

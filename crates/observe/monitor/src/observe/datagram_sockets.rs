@@ -1,4 +1,4 @@
-//! Which processes have sockets of UDP now, by the datagrams that pass them, as the system lists both (proc(5)). It opens no socket and
+//! Which processes have the sockets that datagrams of UDP passed: from the system's lists of sockets and of open files (proc(5)). It opens no socket and
 //! keeps nothing: a socket that is closed by then is not found.
 
 use super::existing_connections::listed_address;
