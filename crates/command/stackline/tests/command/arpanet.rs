@@ -193,7 +193,7 @@ fn other_stacks_and_other_networks_are_refused() {
         "can only have an interface with a rate",
     );
     let plain = "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 over ncp across n in simulated;";
-    refused(plain, "ncp only crosses IMPs");
+    refused(plain, "ncp can be used only across IMPs");
     place.write(
         "plain.stackline",
         "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 across n in simulated;",
