@@ -661,7 +661,7 @@ mod tests {
             broken.responder.usage.system_s = bad;
             directory.append(&record(0)).unwrap();
             let error = directory.append(&broken).unwrap_err();
-            let said = "the record of measurement 0, part 0, run 1 is not kept: responder.usage.system_s is not a finite number";
+            let said = "the record of measurement 0, part 0, run 1 was not saved: responder.usage.system_s is not a finite number";
             assert_eq!(error.to_string(), said);
         }
         assert_eq!(
@@ -848,7 +848,7 @@ mod tests {
             StoredRun::open(&path)
                 .unwrap_err()
                 .message
-                .ends_with("before its plan was kept")
+                .ends_with("before its plan was saved")
         );
     }
 }

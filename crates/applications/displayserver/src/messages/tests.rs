@@ -178,7 +178,9 @@ fn of_answers_that_are_not_asked_for_a_mebibyte_waits() {
         assert!(answered * ANSWERS < 4 * MOST_WAITING, "nothing ends it");
     };
     assert!(
-        error.to_string().contains("does not read its answers"),
+        error
+            .to_string()
+            .contains("does not read the answers sent to it"),
         "{error}"
     );
     // Each reply has brought some of it.

@@ -88,7 +88,7 @@ fn containers_of_docker_are_found_by_name_id_and_its_beginning() {
 fn where_nothing_is_kept_the_reasons_are_said() {
     let (message, hint) = refused(&read(&machine(&[])), "web");
     assert!(
-        message.contains("no container runtime here lists any"),
+        message.contains("no container runtime on this machine lists any containers"),
         "{message}"
     );
     for runtime in ["docker", "podman", "containerd"] {
