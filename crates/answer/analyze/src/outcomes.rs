@@ -14,7 +14,8 @@
 //! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after |
 //! | never arrived | none of these: lost after its last point |
 //!
-//! Where no event says what was in memory, a line is a cache hit when it passed fewer points at a host than half of those that arrived did.
+//! Where no event says what was in memory, a line is a cache hit when it left out a point of a host that at least half of those
+//! that arrived passed there.
 //! Where no line does, it is one when it passed a stretch within one host in less than a tenth of the median, on a stretch that takes at
 //! least 5 % of the median line.
 //!

@@ -158,7 +158,7 @@ mod tests {
             call(("curl", 9), ("nginx", 5), 443),
         ]);
         assert_eq!(same, plain(3));
-        // Where a process is not known, nothing shows that there are two.
+        // An unknown process may be the same one at both ports.
         let mut unknown = vec![
             call(("curl", 9), ("nginx", 5), 80),
             call(("curl", 9), ("nginx", 6), 443),
