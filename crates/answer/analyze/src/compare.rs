@@ -65,6 +65,17 @@ impl MetricComparison {
             _ => None,
         }
     }
+
+    /// By what share the second may be worse: the far end of the 95 % interval.
+    #[must_use]
+    pub fn possibly_worse_by(&self) -> Option<f64> {
+        let (low, high) = self.ci95?;
+        Some(if self.metric.more_is_faster() {
+            1.0 - low
+        } else {
+            high - 1.0
+        })
+    }
 }
 
 impl Label {

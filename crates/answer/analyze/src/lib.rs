@@ -14,6 +14,7 @@
 //! | [`enough_runs`] | whether a measurement with `until` has been run often enough |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
+//! | [`gate`] | whether a comparison passes a limit |
 //! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
 //! | [`lifelines`](mod@lifelines) | what a lifeline is |
 //! | [`data_fates`](mod@data_fates) | what was sent again or dropped and is on no lifeline |
@@ -53,6 +54,7 @@ pub mod enough_runs;
 mod fairness;
 pub mod findings;
 pub mod flags;
+pub mod gate;
 mod groups;
 pub mod imps;
 pub mod lifeline_percentiles;
@@ -83,6 +85,7 @@ pub use compare::{
 pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
 pub use core_sharing::CoreSharing;
 pub use enough_runs::{half_width_share, interval_reached};
+pub use gate::{GateOutcome, GateVerdict, WorseBy, judge_gate};
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;
 pub use summary::{

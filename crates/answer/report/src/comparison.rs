@@ -9,7 +9,8 @@ use crate::grid::{Align, line, widths, wrap};
 use crate::json::statistics;
 use serde_json::{Value, json as object};
 use stackline_analyze::{
-    ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing,
+    ComparisonVerdict, GateOutcome, Label, MeasurementComparison, MetricComparison, Pairing,
+    WorseBy,
 };
 use stackline_core::units::three_digits;
 
@@ -186,6 +187,22 @@ fn verdict(m: &MetricComparison) -> String {
 #[must_use]
 pub fn comparison_json(comparisons: &[MeasurementComparison]) -> Value {
     object!({ "comparisons": comparisons.iter().map(one).collect::<Vec<_>>() })
+}
+
+/// How a gate ended, described in `docs/JSON.md`.
+#[must_use]
+pub fn gate_json(gate: &GateOutcome) -> Value {
+    let worse = |one: &Option<WorseBy>| {
+        one.as_ref()
+            .map(|one| object!({ "name": one.name, "by": one.by }))
+    };
+    object!({
+        "verdict": gate.verdict,
+        "limit": gate.limit,
+        "worst": worse(&gate.worst),
+        "possible": worse(&gate.possible),
+        "reasons": gate.reasons,
+    })
 }
 
 fn one(c: &MeasurementComparison) -> Value {

@@ -63,7 +63,8 @@ pub mod topology;
 
 pub use chart::{Chart, chart};
 pub use comparison::{
-    comparison, comparison_json, request_comparison, segment_comparison, segment_comparison_json,
+    comparison, comparison_json, gate_json, request_comparison, segment_comparison,
+    segment_comparison_json,
 };
 pub use connections::{connections, connections_json};
 pub use csv::csv;

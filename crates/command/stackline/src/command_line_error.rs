@@ -33,8 +33,10 @@ fn hint(refused: &clap::Error) -> String {
     let written = said(ContextKind::InvalidSubcommand).or_else(|| said(ContextKind::InvalidArg));
     let unknown = said(ContextKind::InvalidSubcommand);
     if unknown.is_some_and(|word| LISTS_RUNS.contains(&word.as_str())) && command() == "stackline" {
-        return "kept runs are directories: `ls stackline-runs` lists them, `rm -r` removes one"
-            .to_owned();
+        return format!(
+            "kept runs are directories: `ls {}` lists them, `rm -r` removes one",
+            stackline_runs::runs_root().display()
+        );
     }
     if let Some(meant) = suggested.into_iter().find_map(said)
         && is_near(&written.unwrap_or_default(), &meant)

@@ -8,7 +8,8 @@ use stackline_analyze::findings::find_named_requests;
 use stackline_analyze::loaded_run::assembly::{MOST_EVENTS, assembled};
 use stackline_analyze::loaded_run::{LoadedRun, incomplete};
 use stackline_analyze::{
-    ComparisonVerdict, MeasurementComparison, MetricComparison, Pairing, SegmentComparison, Summary,
+    GateOutcome, GateVerdict, MeasurementComparison, Pairing, SegmentComparison, Summary,
+    judge_gate,
 };
 use stackline_runs::events::{event_files, read_index};
 use stackline_runs::{StoredRun, directory_of};
@@ -52,11 +53,23 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
             run.display()
         ));
     }
+    // Of traces alone the requests count, or the whole way of units, which comes first.
+    let decisive = match comparisons.is_empty() {
+        false => &[][..],
+        true if requests.is_empty() => &segments[..segments.len().min(1)],
+        true => &requests,
+    };
+    let gate = flags
+        .fail_above
+        .map(|limit| judge_gate(&comparisons, decisive, limit));
     if flags.json {
         let mut json = stackline_report::comparison_json(&comparisons);
         json["segments"] = stackline_report::segment_comparison_json(&segments);
         if !requests.is_empty() {
             json["requests"] = stackline_report::segment_comparison_json(&requests);
+        }
+        if let Some(gate) = &gate {
+            json["gate"] = stackline_report::gate_json(gate);
         }
         output::json(&json, false)?;
     } else {
@@ -70,17 +83,11 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
         );
         output::print(&texts.join("\n"))?;
     }
-    let Some(limit) = flags.fail_above else {
+    let Some(gate) = gate else {
         return Ok(Exit::Done);
     };
-    // Of traces alone the requests count, or the whole way of units, which comes first.
-    let decisive = match comparisons.is_empty() {
-        false => &[][..],
-        true if requests.is_empty() => &segments[..segments.len().min(1)],
-        true => &requests,
-    };
     note_unlike_texts(flags, &comparisons);
-    Ok(judge(&comparisons, decisive, limit))
+    Ok(report_gate(&gate))
 }
 
 /// A gate may judge measurements of two runs whose texts differ, as where an option was changed; it says so.
@@ -97,71 +104,39 @@ fn note_unlike_texts(flags: &flags::Compare, comparisons: &[MeasurementCompariso
     }
 }
 
-/// Whether something is worse by more than a limit, and says so.
-fn judge(
-    comparisons: &[MeasurementComparison],
-    decisive: &[SegmentComparison],
-    limit: f64,
-) -> Exit {
-    let worse = comparisons
-        .iter()
-        .flat_map(|comparison| &comparison.metrics)
-        .filter_map(MetricComparison::worse_by);
-    let slower = decisive
-        .iter()
-        .filter(|one| one.verdict == ComparisonVerdict::Slower)
-        .filter_map(|one| one.ratio);
-    let worse = worse.chain(slower.map(|ratio| ratio - 1.0));
-    let (worst, limit) = (worse.fold(0.0, f64::max) * 100.0, limit * 100.0);
-    if worst > limit {
-        output::say(&format_args!(
-            "worse by {worst:.1} %, more than {limit:.1} %"
-        ));
-        return Exit::Worse;
-    }
-    match describe_undecided(comparisons, decisive).as_slice() {
-        [] => Exit::Done,
-        reasons => {
+/// Reports how a gate ended.
+fn report_gate(outcome: &GateOutcome) -> Exit {
+    let limit = outcome.limit * 100.0;
+    match (outcome.verdict, &outcome.worst) {
+        (GateVerdict::Worse, Some(worst)) => {
+            output::say(&format_args!(
+                "failed: {} is worse by {:.1} %, more than {limit:.1} %",
+                worst.name,
+                worst.by * 100.0
+            ));
+            Exit::Worse
+        }
+        (GateVerdict::Undecided, _) => {
             output::say(&format_args!(
                 "undecided whether it is worse by more than {limit:.1} %: {}",
-                reasons.join("; ")
+                outcome.reasons.join("; ")
             ));
             Exit::Unclear
         }
-    }
-}
-
-/// Why it cannot be decided whether something is worse, each reason once.
-fn describe_undecided(
-    comparisons: &[MeasurementComparison],
-    decisive: &[SegmentComparison],
-) -> Vec<String> {
-    let mut reasons: Vec<String> = Vec::new();
-    for comparison in comparisons {
-        if comparison.metrics.is_empty() {
-            let text = comparison
-                .a
-                .as_ref()
-                .or(comparison.b.as_ref())
-                .map_or("", |label| label.text.as_str());
-            reasons.push(format!("`{text}`: the runs have no measurement in common"));
-        }
-        // What is nothing in both is not worse.
-        let open = comparison.metrics.iter().filter(|m| {
-            m.verdict == ComparisonVerdict::CannotTell && (m.a.mean, m.b.mean) != (0.0, 0.0)
-        });
-        for metric in open {
-            let reason = metric.reason.as_deref().unwrap_or("too few runs to decide");
-            let reason = format!("{}: {reason}", metric.metric.name());
-            if !reasons.contains(&reason) {
-                reasons.push(reason);
+        _ => {
+            output::say(&format_args!(
+                "passed: nothing is shown to be worse by more than {limit:.1} %"
+            ));
+            if let Some(possible) = &outcome.possible {
+                output::say(&format_args!(
+                    "note: {} may be up to {:.0} % worse (95 %): more runs would narrow this",
+                    possible.name,
+                    possible.by * 100.0
+                ));
             }
+            Exit::Done
         }
     }
-    let is_open = |one: &SegmentComparison| one.verdict == ComparisonVerdict::CannotTell;
-    let is_undecided = !decisive.is_empty() && decisive.iter().all(is_open);
-    reasons.extend(is_undecided.then(|| "each trace needs at least six units".to_owned()));
-    reasons
 }
 
 /// The directory, where both names are of the same run.

@@ -13,8 +13,8 @@ pub struct Error {
     pub cause: Option<String>,
     /// What the user can do.
     pub hint: String,
-    /// Whether a user ended it, and nothing is wrong.
-    pub interrupted: bool,
+    /// Who has to act: `Interrupted` where a user ended it and nothing is wrong.
+    pub blame: Blame,
 }
 
 impl Error {
@@ -23,13 +23,21 @@ impl Error {
             message: message.into(),
             cause: None,
             hint: hint.into(),
-            interrupted: false,
+            blame: Blame::Environment,
+        }
+    }
+
+    /// What the caller named does not exist.
+    pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            blame: Blame::Input,
+            ..Self::new(message, hint)
         }
     }
 
     pub(crate) fn interrupted(message: &str) -> Self {
         Self {
-            interrupted: true,
+            blame: Blame::Interrupted,
             ..Self::new(message, "")
         }
     }
@@ -101,9 +109,9 @@ impl std::error::Error for Error {}
 
 impl From<Error> for stackline_core::error::Error {
     fn from(error: Error) -> Self {
-        if error.interrupted {
-            return Self::new(Blame::Interrupted, error.message);
+        match error.blame {
+            Blame::Interrupted => Self::new(Blame::Interrupted, error.message),
+            blame => Self::new(blame, error.to_string()).hint(error.hint),
         }
-        Self::environment(error.to_string()).hint(error.hint)
     }
 }

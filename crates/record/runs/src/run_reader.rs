@@ -318,7 +318,7 @@ fn missing(root: &Path, path: &Path) -> Error {
             several.join(", ")
         ),
     };
-    Error::new(format!("no run at {}", path.display()), hint)
+    Error::input(format!("no run at {}", path.display()), hint)
 }
 
 /// The newest runs that may have been meant: whose name contains the word, or was given as one that a slip of the pen makes of it.

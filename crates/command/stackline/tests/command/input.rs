@@ -141,6 +141,9 @@ fn what_never_ends_or_is_a_directory_is_refused_with_a_hint() {
 #[test]
 fn a_text_that_measures_nothing() {
     let place = Place::new();
+    let network = "network n { host a, b; link a - b 1 Mbit/s 1 ms; }";
+    let output = place.stackline(&["check", "-e", network]);
+    assert_eq!((output.status.code(), output.err.as_str()), (Some(0), ""));
     for text in ["", "# nothing\n", "host a via local;"] {
         let output = place.stackline(&["check", "-e", text]);
         assert_eq!(output.status.code(), Some(0));

@@ -248,7 +248,7 @@ fn two_kept_runs_are_compared() {
     place.stackline(&["compare", full[0], full[1]]).succeeds();
     place
         .stackline(&["compare", before, "befor"])
-        .fails(3, &["no run at befor"])
+        .fails(2, &["no run at befor"])
         .hints("-before?");
     assert!(
         place
@@ -259,7 +259,7 @@ fn two_kept_runs_are_compared() {
     );
     place
         .stackline(&["compare", before, "nothing"])
-        .fails(3, &["no run at nothing"])
+        .fails(2, &["no run at nothing"])
         .hints("the newest run");
 }
 
@@ -292,7 +292,23 @@ fn a_comparison_fails_where_it_is_asked_to() {
             .stackline(&["compare", a, b, "--fail-above", "5%"])
             .err
     };
-    assert!(!gate("fast", "slow").contains("the texts differ"));
+    let failed = gate("fast", "slow");
+    assert!(
+        failed.contains("failed: throughput of `bulk_put 1000*100 over udp` is worse by 50"),
+        "{failed}"
+    );
+    assert!(!failed.contains("the texts differ"));
+    let passed = place
+        .stackline(&["compare", "slow", "fast", "--fail-above", "5", "--json"])
+        .succeeds();
+    assert!(
+        passed
+            .err
+            .contains("passed: nothing is shown to be worse by more than 5.0 %"),
+        "{}",
+        passed.err
+    );
+    assert_eq!(passed.json()["gate"]["verdict"], "passed");
     run("otherwise", "10 Mbit/s", "tcp");
     let text = gate("fast", "otherwise");
     assert!(text.contains("note: the texts differ: `"), "{text}");

@@ -320,7 +320,13 @@ impl Checker<'_> {
         if self.report.errors() == 0 {
             self.without_values();
         }
-        if !any && self.report.errors() == 0 {
+        // A text that declares networks alone is for programs of their own: `net exec`.
+        let has_networks = || {
+            tree.items
+                .iter()
+                .any(|item| matches!(item, SpecItem::Network(_)))
+        };
+        if !any && self.report.errors() == 0 && !has_networks() {
             let diagnostic = Diagnostic::warning(
                 TextSpan::default(),
                 "the specification contains no measurement",
