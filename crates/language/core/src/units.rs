@@ -131,6 +131,12 @@ pub fn format_size(bytes: u64) -> String {
     format!("{} {prefix}B", three_digits(value))
 }
 
+/// So many of something: `1 run`, `2 runs`.
+#[must_use]
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A count per second: `12.5 k/s`.
 #[must_use]
 pub fn per_second(value: f64) -> String {
