@@ -2,6 +2,7 @@
 //! acknowledgement: some 40 ms in which both sides are idle.
 
 use crate::findings::calls::connection_per_call;
+use crate::findings::calls::held_arrivals::held_arrivals;
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -31,6 +32,7 @@ fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
         let one_stream = !connection_per_call::comes_and_goes(part);
         let late = one_stream.then(|| late_ends(context, part)).flatten();
         late.or_else(|| by_states(context, part))
+            .or_else(|| by_arrivals(context, part))
     };
     context
         .measurement
@@ -138,7 +140,7 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         return None;
     }
     let sentence = format!(
-        "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units leaves {} after it was handed over, {} of the time",
+        "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units is sent {} after it was handed over, {} of the time",
         units::format_time(held / to_f64(times)),
         percent(share)
     );
@@ -149,6 +151,34 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     Some(tries(
         KIND.finding(context, share, 0.95, sentence)
             .because(log.evidence(what, &rows)),
+        part,
+    ))
+}
+
+/// By when units arrived, where both programs recorded that and segments are not recorded.
+fn by_arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    if !context.measurement.rows("TCP_SEGMENT").is_empty() {
+        return None;
+    }
+    let delay = terms(part)?;
+    let held = held_arrivals(context, part, delay, near)?;
+    let share = held.held_s / context.measurement.basis_s();
+    if share < LEAST {
+        return None;
+    }
+    let each = units::format_time(held.held_s / to_f64(held.times));
+    let sentence = format!(
+        "Nagle's algorithm waits for a delayed acknowledgement: {} of {} units arrive {each} after they were handed over, {} of the time",
+        held.times,
+        held.units,
+        percent(share)
+    );
+    let what = format!(
+        "handed over right after another unit, but received {each} later although the receiver was waiting"
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.9, sentence)
+            .because(context.measurement.log.evidence(what, &held.rows)),
         part,
     ))
 }
@@ -183,7 +213,7 @@ fn streams(context: &FindingContext<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> 
 
 /// Without segments: times as long as a delayed acknowledgement makes them.
 fn by_times(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
-    if !context.measurement.rows("TCP_SEGMENT").is_empty() {
+    if !context.measurement.rows("TCP_SEGMENT").is_empty() || by_arrivals(context, part).is_some() {
         return None;
     }
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
@@ -268,7 +298,7 @@ fn of_calls(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
         units::format_time(trip),
     );
     let take = if behind {
-        "take on average, without their caller's backlog,"
+        "take, on average and without their caller's backlog,"
     } else {
         "take"
     };
@@ -329,7 +359,7 @@ fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
     }
     let (each, host) = (units::format_time(each_s), part.host(host));
     let sentence = format!(
-        "{times} times, {host} writes several data units before it reads, and each time takes {each}, which matches two round trips and the delayed-ACK timer: Nagle's algorithm holds back all but the first until that is acknowledged"
+        "{times} times, {host} writes several data units before it reads, and each time this takes {each}, which matches two round trips plus the delayed-ACK timer: Nagle's algorithm holds back all but the first until that is acknowledged"
     );
     Some((
         NagleWaits {
@@ -366,6 +396,6 @@ fn held_turns(steps: &[ProcedureStep]) -> (u64, u64) {
 fn tries(finding: Finding, part: &MeasuredPart<'_>) -> Finding {
     let at_once = PlanChange::nodelay(part.index);
     finding
-        .attempt_by("send at once: `tcp(nodelay)` (TCP_NODELAY)", at_once)
-        .attempt("hand a request over in one operation instead of several")
+        .attempt_by("send immediately: `tcp(nodelay)` (TCP_NODELAY)", at_once)
+        .attempt("hand over a request in one operation instead of several")
 }

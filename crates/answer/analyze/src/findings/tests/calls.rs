@@ -130,6 +130,37 @@ fn several_data_units_before_a_reading_show_nagle_without_calls() {
 }
 
 #[test]
+fn units_that_arrive_late_show_nagle_although_the_sender_pauses() {
+    let held = |ms: u64, behind_us: u64| {
+        bulk(1, 2.0, 1, None).with(|given| {
+            given.plan.networks = vec![network(100.0, 1, 1)];
+            for n in 0..20_u64 {
+                let (at, offset) = (n * 100_000, n * 240);
+                let units = [
+                    (
+                        [at, at.saturating_sub(1000), at + 1000],
+                        format!("{}; 0; {offset}; 40", 2 * n),
+                    ),
+                    (
+                        [at + behind_us, at + 1001, at + behind_us + ms * 1000],
+                        format!("{}; 0; {}; 200", 2 * n + 1, offset + 40),
+                    ),
+                ];
+                for ([sent, awaited, received], unit) in units {
+                    given.event(sent, "a0", "APP_SEND", &unit);
+                    given.event(awaited, "b", "APP_AWAIT", &unit);
+                    given.event(received, "b", "APP_RECEIVED", &unit);
+                }
+            }
+        })
+    };
+    let is_nagle = |given: &Given| given.kinds().contains(&"nagle_delayed_ack");
+    assert!(is_nagle(&held(42, 10)), "{:?}", held(42, 10).found());
+    assert!(!is_nagle(&held(20, 10)), "another time");
+    assert!(!is_nagle(&held(42, 50_000)), "acknowledged long ago");
+}
+
+#[test]
 fn held_segments_show_nagle() {
     let held = |ms: u64| {
         paced(&[(2 + ms, 20)]).with(|given| {
