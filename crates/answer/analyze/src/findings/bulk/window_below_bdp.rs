@@ -8,7 +8,7 @@ use crate::findings::followed_units::network;
 use crate::findings::imps::waits;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
-use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, opposite_side};
+use crate::findings::measured::part::{LEAST_TRIP_S, MeasuredPart, opposite_side, side_of};
 use crate::statistics::to_f64;
 use stackline_core::catalogue::PacketsInFlight;
 use stackline_core::plan::Size;
@@ -53,7 +53,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         part.round_trip_s()?,
     );
     let sentence = format!(
-        "messages are longer than the window of {reader}: with {} in each round trip of {}, {sender} waits for it {}",
+        "messages are longer than the window of {reader}: with {} per round trip of {}, {sender} waits for it {}",
         units::format_size(window),
         units::format_time(trip),
         part.of_its_time(own)
@@ -83,7 +83,8 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let limits = part.limits()?;
     let reader = opposite_side(part.work.sender()?);
     // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
-    let own = context.at_most(part, limits.receive_window, |states| states.receive_window);
+    let counted = context.at_most(part, limits.receive_window, |states| states.receive_window);
+    let own = counted.max(paced_by_window(context, part, counted).unwrap_or(0.0));
     let share = own * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
@@ -113,11 +114,11 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         )
     });
     let sentence = format!(
-        "the window is smaller than the bandwidth-delay product: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
+        "the window is smaller than the bandwidth-delay product: with {} per round trip of {}, it allows {}{path}, and the sender waits for it {}",
         units::format_size(window),
         units::format_time(trip),
         units::format_rate(lets),
-        part.of_its_time(limits.receive_window)
+        part.of_its_time(own.max(limits.receive_window))
     );
     let figure = format!(
         "sent at {} while the receiver's window held the sender back {} of the time",
@@ -142,6 +143,25 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
+}
+
+/// What a window costs a sender that paces: BBR takes the rate that the window allows for that of the path and spreads its packets over the
+/// round trip, so that its kernel counts little of the time as limited by the window. The share of the time in which the path could have
+/// carried more.
+fn paced_by_window(
+    context: &FindingContext<'_>,
+    part: &MeasuredPart<'_>,
+    counted: f64,
+) -> Option<f64> {
+    let sender = part.work.sender()?;
+    let (record, trip) = (part.records.first()?, part.round_trip_s()?);
+    let congestion = side_of(record, sender).settings.get("congestion")?;
+    let paces = congestion.starts_with("bbr") && context.account(part).is_none();
+    let lets = pipe::window_limited_bit_s(to_f64(part.receive_buffer()?), trip)?;
+    let is_filled = part.pair_bit_s() >= FILLED * lets;
+    (paces && is_filled && counted >= LEAST)
+        .then(|| context.measurement.fullness(part))?
+        .map(|full| 1.0 - full)
 }
 
 /// Whether a transfer is long enough to have so many bytes on their way after its window opened: a congestion window that doubles has let as
@@ -169,7 +189,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
         return None;
     }
     let sentence = format!(
-        "a call takes {turns} round trips of {}: its messages are sent {packets} {} of {} at a time, {}",
+        "a call takes {turns} round trips of {}: its messages are sent {packets} {} of {} at a time, which costs {}",
         units::format_time(trip),
         if packets == 1 { "packet" } else { "packets" },
         units::format_size(packet),
@@ -208,7 +228,7 @@ fn stop_and_wait(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
         return None;
     }
     let sentence = format!(
-        "the window is smaller than the bandwidth-delay product: with {packets} {} of {} in each round trip of {} it allows {} of {}",
+        "the window is smaller than the bandwidth-delay product: with {packets} {} of {} per round trip of {}, it allows {} of the path's {}",
         if packets == 1 { "packet" } else { "packets" },
         units::format_size(packet),
         units::format_time(trip),
@@ -246,6 +266,9 @@ fn in_flight(part: &MeasuredPart<'_>) -> Option<InFlight> {
         packet: stack.number("packet").or_else(of_path)?.max(1),
     })
 }
+
+/// A sender at this share of the rate that a window allows is limited by it.
+const FILLED: f64 = 0.85;
 
 /// More than this times the rate that a window allows is not a rounding error.
 const SLACK: f64 = 1.2;
