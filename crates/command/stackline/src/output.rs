@@ -58,8 +58,12 @@ pub(crate) fn columns(end: impl AsFd) -> Option<usize> {
 /// Whether there is a terminal at that end that shows colours and whose user wants them (no-color.org).
 pub(crate) fn has_colours(end: impl IsTerminal) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    end.is_terminal() && !is_set("NO_COLOR") && !is_dumb
+    end.is_terminal() && !is_set("NO_COLOR") && !is_dumb_terminal()
+}
+
+/// Whether the terminal only prints: no colours, no cursor.
+pub(crate) fn is_dumb_terminal() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Text as wide as the terminal at that end; as it is where there is none, so that programs find each line whole.

@@ -151,7 +151,8 @@ impl WatchOutput {
                 host: host.into(),
             });
         }
-        if flags.text || flags.json || !stdout().is_terminal() {
+        let redraws = stdout().is_terminal() && !output::is_dumb_terminal();
+        if flags.text || flags.json || !redraws {
             return Ok(Self::Lines {
                 json: flags.json,
                 closed: false,
@@ -190,7 +191,7 @@ impl WatchOutput {
             }
             Self::Table(table) => {
                 let count = table.add(log);
-                write_out(table.render().as_bytes())?;
+                table.draw();
                 Ok(count)
             }
             Self::Directory { spool, host, .. } => {
@@ -284,7 +285,7 @@ fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count:
         .map(|(what, cost)| format!("{what} {}", units::format_time(*cost)))
         .collect();
     output::say(&format!(
-        "watched {} every {}: {count} events; watching took {} of CPU time, {} % of a core ({})",
+        "watched {} every {}; events: {count}; watching took {} of CPU time, {} % of a core ({})",
         units::format_time(seconds),
         units::format_time(interval.as_secs_f64()),
         units::format_time(total),

@@ -2,6 +2,7 @@
 //!
 //! Only what changes is shown: an idle interface or an unchanged counter has no line.
 
+use crate::output;
 use stackline_core::units;
 use stackline_events::{EventLog, EventRecord, catalogue};
 use std::collections::{BTreeMap, VecDeque};
@@ -64,10 +65,10 @@ impl Drop for LiveTable {
     }
 }
 
-/// Writes without a buffer; there is nobody to report an error to when the terminal is gone.
-fn write_now(code: &str) {
+/// Writes terminal codes without a buffer; there is nobody to report an error to when the terminal is gone.
+fn write_now(codes: &str) {
     let mut out = stdout().lock();
-    let _ = out.write_all(code.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(codes.as_bytes()).and_then(|()| out.flush());
 }
 
 impl LiveTable {
@@ -158,8 +159,13 @@ impl LiveTable {
         }
     }
 
-    /// The table as terminal codes that redraw it in place.
-    pub(super) fn render(&self) -> String {
+    /// Redraws it in place.
+    pub(super) fn draw(&self) {
+        write_now(&self.render());
+    }
+
+    /// The table as terminal codes. What steers a terminal in names of others is left out of the lines.
+    fn render(&self) -> String {
         let (width, height) =
             terminal_size::terminal_size().map_or((100, 40), |(width, height)| (width.0, height.0));
         let mut codes = "\x1b[H".to_owned();
@@ -170,7 +176,7 @@ impl LiveTable {
         {
             codes.extend(
                 line.chars()
-                    .filter(|letter| !letter.is_control())
+                    .filter(|letter| !output::steers(*letter))
                     .take(usize::from(width)),
             );
             codes += "\x1b[K\r\n";
@@ -184,7 +190,7 @@ impl LiveTable {
             self.interval.as_secs_f64(),
         );
         let mut text = vec![format!(
-            "watching every {}   {elapsed:.1} s   {} events   Ctrl-C ends",
+            "watching every {}   {elapsed:.1} s   {} events   Ctrl-C exits",
             units::format_time(interval),
             self.events
         )];
@@ -327,7 +333,7 @@ fn pressure(record: &RecordFields<'_>) -> String {
     if some == 0 {
         String::new()
     } else {
-        format!("some {} %  all {} %", some / 10_000, full / 10_000)
+        format!("some {} %  full {} %", some / 10_000, full / 10_000)
     }
 }
 
@@ -358,7 +364,7 @@ fn traffic(record: &RecordFields<'_>, in_name: &str, out_name: &str) -> String {
 #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
 fn connection(record: &RecordFields<'_>) -> String {
     let mut line = format!(
-        "{}  rtt {}  cwnd {}",
+        "sent {}  rtt {}  cwnd {}",
         units::format_rate(record.per_second("acked_bytes") * 8.0),
         units::format_time(record.number("rtt_ns") as f64 / 1e9),
         units::format_size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),

@@ -26,7 +26,7 @@ pub(super) fn access(flags: &flags::WatchFlags) -> Result<SnmpAccess> {
 fn read(path: &Path) -> Result<String> {
     stackline_guard::files::read_text(path, LONGEST).map_err(|cause| {
         Error::input(format!("cannot read {}: {cause}", path.display()))
-            .hint("name a file with lines `name = value`")
+            .hint("specify a file of `name = value` lines")
     })
 }
 
@@ -41,7 +41,7 @@ fn access_with(
             .filter(|value| !value.is_empty());
         value.map(SnmpSecret).ok_or_else(|| {
             let hint =
-                format!("write `{name} = ...` into a file for --snmp-secrets, or set {variable}");
+                format!("write `{name} = ...` to a file for --snmp-secrets, or set {variable}");
             Error::input(format!("--snmp needs the {name} secret")).hint(hint)
         })
     };

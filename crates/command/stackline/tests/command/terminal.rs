@@ -104,6 +104,8 @@ const PRINTED: &[(i32, &[&str])] = &[
     (0, &["reproduce"]),
     (0, &["net", "show", "spec"]),
     (0, &["net", "list"]),
+    (0, &["net", "exec", "--help"]),
+    (0, &["watch", "--for", "700ms"]),
     (0, &["help", "language"]),
     (0, &["help", "all"]),
     (2, &["papers"]),
@@ -111,7 +113,7 @@ const PRINTED: &[(i32, &[&str])] = &[
     (2, &["ncc", "a"]),
     (2, &["list"]),
     (
-        3,
+        2,
         &[
             "lifelines",
             "no-such-run-of-a-name-that-is-quite-long",
@@ -135,8 +137,51 @@ fn all_output_fits_a_terminal_of_80_columns() {
         let seen = seen(&shown.out);
         let wide = wider(&seen, 80);
         found.extend(wide.iter().map(|line| format!("{arguments:?}: {line}")));
+        if shown.out.contains('\u{fffd}') {
+            found.push(format!("{arguments:?} shows U+FFFD"));
+        }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_help_of_each_command_fits_a_terminal_of_80_columns() {
+    let Some(place) = place() else { return };
+    let all = place.stackline(&["help", "all"]).out;
+    let listed = all
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let mut found = Vec::new();
+    let mut count = 0;
+    for command in listed {
+        count += 1;
+        let shown = in_terminal(&place, 80, &[command, "--help"], &[]);
+        let seen = seen(&shown.out);
+        let wide = wider(&seen, 80);
+        found.extend(wide.iter().map(|line| format!("{command}: {line}")));
+    }
+    assert!(
+        count > 20 && found.is_empty(),
+        "{count}: {}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn a_live_table_is_drawn_in_place_and_a_dumb_terminal_gets_lines() {
+    let Some(place) = place() else { return };
+    let watch = ["watch", "--for", "700ms"];
+    let table = in_terminal(&place, 80, &watch, &[("TERM", "xterm")]).out;
+    let enters = "\u{1b}[?1049h";
+    assert!(
+        table.contains(enters) && table.contains("watching every 100 ms"),
+        "{table}"
+    );
+    let lines = in_terminal(&place, 80, &watch, &[("TERM", "dumb")]).out;
+    assert!(
+        !lines.contains(enters) && lines.contains("CPU_USE"),
+        "{lines}"
+    );
 }
 
 #[test]
