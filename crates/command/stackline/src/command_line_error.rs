@@ -20,7 +20,7 @@ fn sentence(refused: &clap::Error) -> String {
 }
 
 /// What people type to see which runs are kept.
-const LISTS_RUNS: [&str; 4] = ["list", "ls", "runs", "history"];
+const LISTS_RUNS: [&str; 3] = ["list", "ls", "history"];
 
 fn hint(refused: &clap::Error) -> String {
     let said = |kind| {
@@ -33,10 +33,7 @@ fn hint(refused: &clap::Error) -> String {
     let written = said(ContextKind::InvalidSubcommand).or_else(|| said(ContextKind::InvalidArg));
     let unknown = said(ContextKind::InvalidSubcommand);
     if unknown.is_some_and(|word| LISTS_RUNS.contains(&word.as_str())) && command() == "stackline" {
-        return format!(
-            "kept runs are directories: `ls {}` lists them, `rm -r` removes one",
-            stackline_runs::runs_root().display()
-        );
+        return "`stackline runs` lists kept runs".to_owned();
     }
     if let Some(meant) = suggested.into_iter().find_map(said)
         && is_near(&written.unwrap_or_default(), &meant)
@@ -55,7 +52,7 @@ fn hint(refused: &clap::Error) -> String {
     if let Some(values) = said(ContextKind::ValidValue) {
         return format!("expected one of {values}");
     }
-    let explains = format!("`{} --help` explains it", command());
+    let explains = format!("see `{} --help`", command());
     let usage = said(ContextKind::Usage).unwrap_or_default();
     match usage.trim_start_matches("Usage:").trim() {
         "" => explains,

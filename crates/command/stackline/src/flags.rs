@@ -15,6 +15,7 @@ mod lifelines;
 mod manual;
 mod net;
 mod results_table;
+mod runs;
 mod sharing;
 mod spec_text;
 mod trace;
@@ -47,6 +48,7 @@ pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use results_table::{Show, TableFlags, TableNotesFlag};
+pub(crate) use runs::{RunsCommand, RunsFlags, RunsPrune};
 pub(crate) use sharing::Sharing;
 pub(crate) use spec_text::SpecTextFlags;
 pub(crate) use trace::TraceFlags;
@@ -116,7 +118,7 @@ Examples:
   stackline query RUN \\
       'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
 
-Tables: results, and events of runs with --trace; for columns, see docs/JSON.md.";
+Tables: results, and events for runs made with --trace; for columns, see docs/JSON.md.";
 
 const AFTER_REPRODUCE: &str = "\
 Examples:
@@ -156,6 +158,9 @@ pub(crate) enum StacklineCommand {
     Run(RunFlags),
     /// Show a kept run's results again as a table, JSON or CSV
     Show(Show),
+    /// List kept runs, write notes about them, remove them
+    #[command(after_help = runs::AFTER)]
+    Runs(RunsFlags),
     /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
     Check(SpecTextFlags),
@@ -167,12 +172,12 @@ pub(crate) enum StacklineCommand {
     Plan(SpecTextFlags),
     /// Predict the results: figures, what limits them, and why
     ///
-    /// Uses closed-form formulas where they apply, otherwise simulation.
+    /// Uses closed-form formulas where they apply, and simulation otherwise.
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(PredictFlags),
-    /// Find which changes would matter, by a designed experiment
+    /// Find which changes would matter, using a designed experiment
     ///
-    /// Reports the gain of each factor, with its interval, and the limit behind it.
+    /// Reports the gain from each factor, with its confidence interval, and the limit behind it.
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
     Factors(Factors),
     /// List the stacks of a world, or the options of one stack
@@ -186,30 +191,30 @@ pub(crate) enum StacklineCommand {
     Compare(Compare),
     /// Report what limits a run, with evidence, and what to try
     ///
-    /// `stackline help findings` says what each kind of finding means.
+    /// `stackline help findings` explains each kind of finding.
     Diagnose(Diagnose),
-    /// Make a run from captures, logs or other tools' traces
+    /// Import captures, logs or other tools' traces as a run
     #[command(after_help = AFTER_IMPORT)]
     Import(ImportFlags),
     /// Write a run's events in another format
     #[command(
-        override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]"
+        override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto>\n                        [FILE]"
     )]
     Export(Export),
-    /// Show where the time of each request or data unit went
+    /// Show where each request or data unit spent its time
     #[command(after_help = lifelines::AFTER)]
     Lifelines(LifelinesFlags),
-    /// Write a kept run as a web page in a single file
+    /// Write a kept run as a single-file web page
     #[command(after_help = AFTER_REPORT)]
     Report(ReportFlags),
-    /// Query kept runs in SQL (needs `stackline-query`)
+    /// Query kept runs with SQL (needs `stackline-query`)
     #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),
     /// Monitor this machine: cores, interfaces, TCP, switches
     #[command(after_help = watch::AFTER)]
     Watch(WatchFlags),
     /// Trace unmodified programs: what their requests wait for, and why
-    #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND...> | <HOST -- COMMAND...>... | --pid <PID>...", after_help = trace::AFTER)]
+    #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND>...\n       stackline trace [OPTIONS] --on <SPEC> [<HOST> -- <COMMAND>...]...\n       stackline trace [OPTIONS] --pid <PID>...", after_help = trace::AFTER)]
     Trace(TraceFlags),
     /// Open the page of a kept run in a browser
     Open(OpenFlags),
@@ -217,7 +222,7 @@ pub(crate) enum StacklineCommand {
     Net(Net),
     /// Make simulated runs with known causes, to test findings
     Truth(TruthFlags),
-    /// The systems of five papers, and their tables and figures
+    /// Systems from five papers, with their tables and figures
     Papers(PapersFlags),
     /// The same commands without `papers` before them.
     #[command(flatten)]
@@ -226,7 +231,7 @@ pub(crate) enum StacklineCommand {
     Clean(Clean),
     /// Print help on a command or topic, or list all commands
     Help(HelpFlags),
-    /// Print shell completions of commands and flags
+    /// Print shell completions for commands and flags
     #[command(after_help = AFTER_COMPLETIONS)]
     Completions(Completions),
     /// Write the manual pages
@@ -253,7 +258,7 @@ pub(crate) enum PaperCommand {
     /// Serve and measure a structured display (V-System, 1985)
     #[command(after_help = display::AFTER)]
     Display(DisplayFlags),
-    /// Reproduce a paper's tables and figures beside those published
+    /// Reproduce a paper's tables and figures beside the published ones
     #[command(after_help = AFTER_REPRODUCE)]
     Reproduce(Reproduce),
     /// Show what the IMPs of a run reported: packets, processors, lines
@@ -282,7 +287,7 @@ fn percent(text: &str) -> Result<f64, String> {
         .filter(|share| share.is_finite() && *share >= 0.0);
     number
         .map(|share| share / 100.0)
-        .ok_or_else(|| format!("`{text}` is not a percentage such as 5%"))
+        .ok_or_else(|| format!("expected a percentage such as 5%, not `{text}`"))
 }
 
 #[derive(Args, Debug)]
@@ -299,10 +304,10 @@ pub(crate) struct RunFlags {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
-    /// Simulated: make every run with each of these seeds, such as 1..100
+    /// Simulated world: repeat every run with each of these seeds, such as 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
-    /// Simulated: make every run twice and check that both are equal
+    /// Simulated world: perform every run twice and check that the results are equal
     #[arg(long)]
     pub(crate) check_determinism: bool,
     /// Keep events of operations, system calls, protocols, networks and machines
@@ -392,9 +397,9 @@ pub(crate) struct Compare {
     pub(crate) after: Option<PathBuf>,
     /// Exit with code 4 if something is worse by more than this, such as 5%, and with 5 if that cannot be decided
     ///
-    /// Worse by more than PERCENT means that the mean (for traces, the median) is slower or costs more by more than that, and that the 95 %
-    /// interval of the ratio excludes 1, so chance does not explain the difference. How far the interval extends does not matter.
-    /// It cannot be decided if either side has fewer than two runs, or if the two do not have all measurements in common.
+    /// Worse by more than PERCENT means that the mean (for traces, the median) is slower or costlier by more than that, and that the 95 %
+    /// confidence interval of the ratio excludes 1, so chance does not explain the difference. How far the interval extends does not matter.
+    /// This cannot be decided if either side has fewer than two runs, or if the two do not have the same measurements.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
@@ -420,9 +425,9 @@ pub(crate) struct Diagnose {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ncc {
-    /// A run with events on a network of IMPs: a directory, or its name under the runs directory
+    /// A run on a network of IMPs, with events: a directory, or its name under the runs directory
     pub(crate) run: PathBuf,
-    /// Draw the network, and how busy its lines were, into a file
+    /// Write a drawing of the network, showing how busy its lines were
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Show the reports over time, with a row for each interval of this length
@@ -443,7 +448,7 @@ pub(crate) struct ReportFlags {
     /// or the figures if the run has none
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Read at most this many events at once, and put at most this many on lifelines of the page; if there are more, read only those of
+    /// Read at most this many events at once, and show at most this many in the page's lifelines; if there are more, read only those of
     /// whole runs
     #[arg(long, value_name = "NUMBER", default_value_t = stackline_analyze::loaded_run::MOST_EVENTS)]
     pub(crate) most_events: usize,
@@ -453,10 +458,10 @@ pub(crate) struct ReportFlags {
     /// Draw the lifelines as PNG instead
     #[arg(long, value_name = "FILE", conflicts_with = "output")]
     pub(crate) png: Option<PathBuf>,
-    /// Draw a monitored field over time instead of the lifelines, such as cwnd_bytes or rtt_ns (with --svg)
-    #[arg(long, value_name = "FIELD", requires = "svg", conflicts_with_all = ["png", "units"])]
+    /// Draw a monitored field, such as cwnd_bytes or rtt_ns, over time instead of the lifelines (with -o FILE.svg)
+    #[arg(long, value_name = "FIELD", requires = "picture", conflicts_with_all = ["png", "units"])]
     pub(crate) monitor: Option<String>,
-    /// Draw lifelines from this time on, counted from the first event as on the page, such as 1.5s or 200ms
+    /// Draw lifelines from this time on, counted from the first event as on the report page, such as 1.5s or 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) from: Option<f64>,
     /// Draw lifelines up to this time
@@ -515,7 +520,7 @@ pub(crate) enum TruthCommand {
 pub(crate) struct Generate {
     /// Directory for the runs; created if missing
     pub(crate) directory: PathBuf,
-    /// The first seed; each seed gives one run, always the same
+    /// The first seed; each seed always gives the same run
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) from: u64,
     /// Number of seeds
@@ -538,7 +543,7 @@ pub(crate) struct Reproduce {
     /// Only the tables and figures whose names begin with this, such as 'figure 11'
     #[arg(long, value_name = "NAME", requires = "paper")]
     pub(crate) only: Option<String>,
-    /// Draw its figures as SVG into this directory
+    /// Write the figures as SVG to this directory
     #[arg(long, value_name = "DIR", requires = "paper")]
     pub(crate) pictures: Option<PathBuf>,
     /// Seed of the simulation
@@ -550,10 +555,10 @@ pub(crate) struct Reproduce {
     /// Keep simulating until the standard error of each standard deviation is at most this share of it
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = precision)]
     pub(crate) precision: f64,
-    /// Measured transfers of each kind on this machine; 0 for none
+    /// Number of transfers of each kind to measure on this machine; 0 for none
     #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) runs: u32,
-    /// The world; `emulated` adds real processes on an emulated network, beside the same sessions in simulation
+    /// The world; `emulated` adds real processes on an emulated network, alongside the same sessions in simulation
     #[arg(
         long = "in",
         value_name = "WORLD",
@@ -596,7 +601,7 @@ pub(crate) struct Ptrace {
     /// Become the program once it is traced
     #[arg(long)]
     pub(crate) traced: bool,
-    /// Measure the time of a message and its answer
+    /// Measure the time for a message and its reply
     #[arg(long)]
     pub(crate) ping_pong: bool,
     /// The program
@@ -618,16 +623,16 @@ fn processor_share(text: &str) -> Result<ProcessorShare, String> {
 
 #[derive(Args, Debug)]
 pub(crate) struct AgentFlags {
-    /// The only directory in which it may access files
+    /// The only directory in which the agent may access files
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
-    /// The share of a processor that it gets through its own control group, such as 50%
+    /// The share of a processor that the agent gets through its own control group, such as 50%
     #[arg(long, value_name = "PERCENT", value_parser = processor_share)]
     pub(crate) share: Option<ProcessorShare>,
-    /// The network namespace it enters first
+    /// The network namespace the agent enters first
     #[arg(long, value_name = "PATH", hide = true)]
     pub(crate) net_namespace: Option<PathBuf>,
-    /// The user namespace it enters before that
+    /// The user namespace the agent enters before that
     #[arg(long, value_name = "PATH", hide = true, requires = "net_namespace")]
     pub(crate) user_namespace: Option<PathBuf>,
 }

@@ -36,6 +36,7 @@ mod report;
 mod reproduce;
 mod request_summary;
 mod run;
+mod runs;
 mod show;
 mod spec_commands;
 mod trace;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     let done = match flags.command {
         StacklineCommand::Run(flags) => run::run(&flags),
         StacklineCommand::Show(flags) => show::show(&flags),
+        StacklineCommand::Runs(flags) => runs::runs(&flags),
         StacklineCommand::Check(flags) => spec_commands::check(&flags),
         StacklineCommand::Fmt(flags) => spec_commands::fmt(&flags),
         StacklineCommand::Plan(flags) => spec_commands::plan(&flags),

@@ -53,14 +53,14 @@ impl Error {
     }
 
     pub(crate) fn reading_events(path: &Path, cause: &dyn fmt::Display) -> Self {
-        let hint = "the file is damaged, or is not an event file of this version of stackline; make it again from its source, or remove it to read the other hosts' events";
+        let hint = "the file is damaged, or is not an event file of this version of stackline; recreate it from its source, or remove it to read the other hosts' events";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 
     /// Nothing can be read of a run that another process has begun.
     pub(crate) fn unfinished(run: &Path) -> Self {
         let message = format!(
-            "the run at {} is incomplete: it is still being written, and nothing of it is kept yet",
+            "the run at {} is incomplete: it is still being written, and nothing has been kept yet",
             run.display()
         );
         Self::new(

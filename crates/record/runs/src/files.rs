@@ -33,6 +33,9 @@ pub(crate) const RESULTS: &str = "results.parquet";
 /// What limits it, as JSON.
 pub(crate) const FINDINGS: &str = "findings.json";
 
+/// What its user wrote about it.
+pub(crate) const NOTE: &str = "note.txt";
+
 /// Its page.
 pub(crate) const PAGE: &str = "report.html";
 
@@ -273,7 +276,7 @@ pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
     match Directory::open(run) {
         Ok(directory) if !directory.is_own() => {
             let message = format!(
-                "{} is another user's run, which stackline does not change",
+                "{} belongs to another user, so stackline does not change it",
                 run.display()
             );
             Err(Error::new(message, "copy it (`cp -r`) and add to the copy"))

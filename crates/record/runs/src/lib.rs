@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`run_directory_writer`] | writing a run directory while a run goes on |
 //! | [`run_reader`] | reading one back, complete or not |
+//! | [`kept_runs`] | what is kept, notes about it, and its removal |
 //! | [`result_columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
@@ -20,6 +21,7 @@ mod checksums;
 pub mod error;
 pub mod events;
 mod files;
+pub mod kept_runs;
 mod named_file;
 mod plausible;
 mod replace;
@@ -36,5 +38,5 @@ pub use files::{RunFileAccess, create_within};
 pub use named_file::{unwritten, write_file, write_file_by};
 pub use replace::{replace, replace_with};
 pub use run_directory_writer::{RunDirectory, new_directory};
-pub use run_reader::{StoredRun, directory_of, names, runs_root};
+pub use run_reader::{StoredRun, directory_of, located, names, runs_root};
 pub use status::RunStatus;

@@ -58,7 +58,7 @@ pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
     );
     Err(Error::new(
         message,
-        "this is a bug in stackline, please report it; the other records are kept",
+        "this is a bug in stackline (please report it); the other records are kept",
     ))
 }
 

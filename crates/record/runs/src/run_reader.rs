@@ -257,6 +257,13 @@ fn newest(root: &Path, name: &str) -> Option<PathBuf> {
         )
     };
     let mut found = names(root);
+    // `last~2`: the third newest.
+    if let Some(back) = name
+        .strip_prefix("last~")
+        .and_then(|back| back.parse().ok())
+    {
+        return found.iter().nth_back(back).map(|name| root.join(name));
+    }
     if !found.iter().any(|directory| given(directory) == Some(true)) && name == "last" {
         // Runs that began in one second: by when their directories were made.
         return found
@@ -283,6 +290,14 @@ pub fn directory_of(path: &Path) -> Option<PathBuf> {
     find(&runs_root(), path).ok()
 }
 
+/// The directory of a run that is named as [`StoredRun::open`] says.
+///
+/// # Errors
+/// No run has that name, or its directory cannot be read.
+pub fn located(path: &Path) -> Result<PathBuf, Error> {
+    find(&runs_root(), path)
+}
+
 fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     let found =
         candidates(root, path).find(|candidate| files::is_there(&candidate.join(files::STATUS)));
@@ -307,7 +322,7 @@ fn missing(root: &Path, path: &Path) -> Error {
         .map_or_else(Vec::new, |word| alike(&all, word));
     let hint = match (all.last(), alike.as_slice()) {
         (None, _) => format!(
-            "no runs are kept under {}; `stackline run SPEC` makes one",
+            "no runs are kept under {}; `stackline run SPEC` creates one",
             root.display()
         ),
         (Some(newest), []) => format!("the newest run under {} is {newest}", root.display()),
@@ -419,7 +434,7 @@ fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
         true => Ok(records),
         false => Err(Error::reading(
             &path,
-            &"its numbers are too large to add up",
+            &"its numbers are too large to be summed",
         )),
     }
 }

@@ -32,7 +32,7 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Read results",
         first: &["open", "diagnose", "lifelines", "show"],
-        others: &["report", "export", "query", "keywords"],
+        others: &["runs", "report", "export", "query", "keywords"],
     },
     CommandGroup {
         heading: "Design and predict",
@@ -74,7 +74,7 @@ fn first_screen(command: &Command) -> String {
         .collect();
     format!(
         "{}\nAll commands: stackline help all      The papers' systems: stackline papers\n\
-         The language by chapters: stackline help language\n",
+         The language, by chapter: stackline help language\n",
         groups.join("\n")
     )
 }

@@ -51,6 +51,9 @@ fn live_results(outputs: &mut Outputs) {
     outputs.of("run", &place, &words);
     let failing = "1 rr 32*10; 1 bulk_get 1000*10 < file in";
     outputs.of("run", &place, &["run", "--json", "-e", failing]);
+    let gate = ["compare", "--json", "last~1", "last", "--fail-above", "5%"];
+    outputs.of("compare", &place, &gate);
+    outputs.of("runs", &place, &["runs", "--json"]);
 }
 
 fn simulated_results(outputs: &mut Outputs) {

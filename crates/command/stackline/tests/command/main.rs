@@ -50,6 +50,7 @@ mod predicted;
 mod reading;
 mod recorded;
 mod report;
+mod runs;
 mod scale;
 mod shown;
 mod simulated;

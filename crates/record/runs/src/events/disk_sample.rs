@@ -81,7 +81,7 @@ impl DiskSample {
         };
         (*left_out > 0).then(|| {
             format!(
-                "{what} are a sample: {left_out} were left out because they may take {} MiB on disk (--most-disk); all were kept until half of that was full, then fewer, {kept}",
+                "{what} are a sample, with {left_out} left out because at most {} MiB may be used on disk (--most-disk); all were kept until half of that was used, then fewer, {kept}",
                 most_bytes >> 20
             )
         })

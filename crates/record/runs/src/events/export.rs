@@ -61,25 +61,25 @@ impl ExportedEventLog {
         let said = [
             (
                 self.fields,
-                "events without the rest of their fields: they have more than",
+                "last fields of events that have more than",
                 MOST_VALUES,
                 "",
             ),
             (
                 self.texts,
-                "ends of texts that were truncated: the texts are longer than",
+                "ends of texts that are longer than",
                 LONGEST_TEXT,
                 " bytes",
             ),
             (
                 self.keywords,
-                "keywords of events, replaced by another: there are more than",
+                "keywords of events, replaced because there are more than",
                 MOST_NAMES,
                 " keywords",
             ),
         ];
         let said = said.into_iter().filter(|(count, ..)| *count > 0);
-        said.map(|(count, what, most, unit)| format!("left out: {count} {what} {most}{unit}"))
+        said.map(|(count, what, most, unit)| format!("left out: {what} {most}{unit}: {count}"))
             .collect()
     }
 
@@ -158,7 +158,7 @@ fn present(values: &[EventValue<'_>]) -> usize {
 }
 
 fn unwritten(cause: &std::io::Error) -> Error {
-    let hint = "check that the disk is not full and that the reader of a pipe is still running";
+    let hint = "check that the disk is not full, or that the reader of the pipe is still running";
     Error::new("cannot write the export", hint).because(cause)
 }
 
@@ -218,8 +218,8 @@ mod tests {
         assert_eq!(
             cut.left_out(),
             [
-                "left out: 2 events without the rest of their fields: they have more than 16",
-                "left out: 3 ends of texts that were truncated: the texts are longer than 4096 bytes",
+                "left out: last fields of events that have more than 16: 2",
+                "left out: ends of texts that are longer than 4096 bytes: 3",
             ]
         );
     }

@@ -55,7 +55,7 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
         let message = format!("the run at {} has no events", run.display());
         return Err(Error::new(
             message,
-            "`stackline run SPEC --trace` keeps them",
+            "`stackline run SPEC --trace` records them",
         ));
     }
     Ok(found)

@@ -123,7 +123,7 @@ impl Settled {
             // How many there were is unknown.
             of.lost += 1;
             of.notes.push(format!(
-                "{} bytes of its events are damaged; the events in them are lost",
+                "damaged bytes in its events: {}; the events in them are lost",
                 self.damaged
             ));
         }
@@ -304,7 +304,7 @@ mod tests {
         settled["a b"].record_in(&mut host);
         assert_eq!((host.recorded, host.lost), (1, 1));
         assert!(
-            host.notes[0].contains("bytes of its events are damaged"),
+            host.notes[0].contains("damaged bytes in its events"),
             "{:?}",
             host.notes
         );

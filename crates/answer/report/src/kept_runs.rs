@@ -1,0 +1,60 @@
+//! The list of kept runs, and the one figure that stands for a run.
+
+use crate::figure;
+use crate::grid::{Align, line, width, widths};
+use stackline_analyze::Summary;
+
+/// How wide a row is.
+const WIDTH: usize = 80;
+/// What a run is about is never cut below this.
+const LEAST_ABOUT: usize = 24;
+
+/// The main figure of a measurement, as in its table: `18.1 ± 0.2 Gbit/s`.
+#[must_use]
+pub fn headline_figure(summary: &Summary) -> Option<String> {
+    let (metric, figures) = (summary.main?, summary.main_statistics()?);
+    let half = figures.ci95.map(|(low, high)| (high - low) / 2.0);
+    let half = half.filter(|_| figures.n > 1 && figures.min < figures.max);
+    Some(figure::with_half_width(metric, figures.mean, half))
+}
+
+/// A table of runs: name, result, size, and what each is about, cut to 80 columns.
+#[must_use]
+pub fn kept_run_table(runs: &[[String; 4]]) -> String {
+    let head = ["run", "result", "size", "about"].map(str::to_owned);
+    let mut rows: Vec<Vec<String>> = [&head]
+        .into_iter()
+        .chain(runs)
+        .map(|row| row.to_vec())
+        .collect();
+    let before = widths(&rows).iter().take(3).map(|width| width + 2).sum();
+    let most = WIDTH.saturating_sub(before).max(LEAST_ABOUT);
+    for about in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        if width(about) > most {
+            *about = about.chars().take(most - 3).chain("...".chars()).collect();
+        }
+    }
+    let widths = widths(&rows);
+    let align = [Align::Left, Align::Right, Align::Right, Align::Left];
+    rows.iter()
+        .map(|row| line(row, &widths, &align) + "\n")
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_is_about_is_cut_to_80_columns() {
+        let row =
+            |about: &str| ["20261128-200000-a", "81.2 us", "152 kB", about].map(str::to_owned);
+        let table = kept_run_table(&[row("5 rr 32*100"), row(&"x".repeat(100))]);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[1], "20261128-200000-a  81.2 us  152 kB  5 rr 32*100");
+        assert!(
+            lines[2].len() == 80 && lines[2].ends_with("xx..."),
+            "{table}"
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! The list of kept runs, notes about them, and their removal.
+
+use crate::support::{Place, pair};
+use std::fs;
+
+/// A place with runs `a`, `b` and `c`, in this order.
+fn place() -> Place {
+    let place = Place::new();
+    for (name, count) in [("a", 10), ("b", 20), ("c", 30)] {
+        let text = format!(
+            "{} 2 from a to b rr 32*{count} over tcp across n in simulated",
+            pair("")
+        );
+        place
+            .stackline(&["run", "--name", name, "-e", &text])
+            .succeeds();
+    }
+    place
+}
+
+fn listed(place: &Place, arguments: &[&str]) -> Vec<String> {
+    let words = [&["runs", "--json"], arguments].concat();
+    let json = place.stackline(&words).succeeds().json();
+    let names = json["runs"].as_array().unwrap().iter();
+    names
+        .map(|run| run["name"].as_str().unwrap()[16..].to_owned())
+        .collect()
+}
+
+#[test]
+fn kept_runs_are_listed_newest_first_with_their_figures() {
+    let place = place();
+    assert_eq!(listed(&place, &[]), ["c", "b", "a"]);
+    assert_eq!(listed(&place, &["rr 32*20"]), ["b"]);
+    let table = place.stackline(&["runs"]).succeeds().out.clone();
+    let newest = table.lines().nth(1).unwrap();
+    assert!(
+        newest.contains("-c ") && newest.contains(" ms") && newest.contains("rr 32*30"),
+        "{table}"
+    );
+    place
+        .stackline(&["list"])
+        .fails(2, &["list"])
+        .hints("`stackline runs`");
+}
+
+#[test]
+fn a_run_is_named_by_how_many_are_newer() {
+    let place = place();
+    let run =
+        |name: &str| place.stackline(&["show", "--json", name]).succeeds().json()["run"].clone();
+    assert_eq!(run("last"), run("c"));
+    assert_eq!(run("last~2"), run("a"));
+    place
+        .stackline(&["show", "last~3"])
+        .fails(2, &["no run at last~3"]);
+}
+
+#[test]
+fn a_note_is_kept_until_it_is_emptied() {
+    let place = place();
+    place
+        .stackline(&["runs", "note", "b", "new kernel"])
+        .succeeds();
+    assert_eq!(listed(&place, &["new kernel"]), ["b"]);
+    place.stackline(&["runs", "note", "b", ""]).succeeds();
+    assert_eq!(listed(&place, &["new kernel"]), [""; 0]);
+    place
+        .stackline(&["runs", "note", "b", &"x".repeat(5000)])
+        .fails(2, &["5000 bytes"]);
+}
+
+#[test]
+fn runs_are_removed_by_name_or_by_a_rule_that_spares_notes() {
+    let place = place();
+    place
+        .stackline(&["runs", "remove", "b", "nothing"])
+        .fails(2, &["no run at nothing"]);
+    assert_eq!(listed(&place, &[]), ["c", "b", "a"], "all or none");
+    place
+        .stackline(&["runs", "note", "a", "the baseline"])
+        .succeeds();
+    let prune = ["runs", "prune", "--keep", "1"];
+    let dry = place.stackline(&[&prune[..], &["--dry-run"]].concat());
+    assert!(
+        dry.out.trim_end().ends_with("-b") && dry.err.contains("1 run,"),
+        "{}",
+        dry.out
+    );
+    assert_eq!(listed(&place, &[]).len(), 3);
+    place.stackline(&prune).succeeds();
+    assert_eq!(listed(&place, &[]), ["c", "a"]);
+    place
+        .stackline(&["runs", "prune", "--older-than", "30d"])
+        .succeeds();
+    place.stackline(&["runs", "remove", "last", "a"]).succeeds();
+    assert!(
+        place
+            .stackline(&["runs"])
+            .succeeds()
+            .out
+            .contains("no runs")
+    );
+    place.stackline(&["runs", "prune"]).fails(2, &["--keep"]);
+}
+
+#[test]
+fn a_link_in_a_run_is_not_followed_when_it_is_removed() {
+    let place = place();
+    place.write("precious", "x");
+    let run = place.path("stackline-runs");
+    let run = fs::read_dir(&run).unwrap().next().unwrap().unwrap().path();
+    std::os::unix::fs::symlink(place.path(""), run.join("elsewhere")).unwrap();
+    place
+        .stackline(&["runs", "remove", run.to_str().unwrap()])
+        .succeeds();
+    assert!(place.path("precious").exists() && !run.exists());
+}

@@ -1,0 +1,228 @@
+//! The runs that are kept: what each is about, how it ended, how much room it takes; notes about them, and their removal.
+
+use crate::events::read_index;
+use crate::replace::replace_inside_with;
+use crate::run_directory_writer::is_being_written;
+use crate::run_reader::names;
+use crate::{Error, RunStatus, files};
+use serde::Deserialize;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The longest note, bytes.
+pub const LONGEST_NOTE: usize = 4096;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// Everything planned was done.
+    Complete,
+    /// It was interrupted, failed or was killed.
+    Incomplete,
+    /// The process that writes it lives.
+    Running,
+    /// Its status cannot be read.
+    Damaged,
+}
+
+impl RunState {
+    /// `complete`, as in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Incomplete => "incomplete",
+            Self::Running => "running",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// One kept run, without its results and events.
+#[derive(Clone, Debug)]
+pub struct KeptRun {
+    /// The name of its directory.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// When it started, UTC, ISO 8601; empty where that is unknown.
+    pub started: String,
+    /// How it ended.
+    pub state: RunState,
+    /// Its measurements as written; the sources of an import; empty for a trace.
+    pub about: Vec<String>,
+    /// What its user wrote about it.
+    pub note: Option<String>,
+    /// Bytes of its files.
+    pub bytes: u64,
+}
+
+impl KeptRun {
+    fn read(root: &Path, name: String) -> Self {
+        let path = root.join(&name);
+        let status = RunStatus::read(&path);
+        let state = match &status {
+            Err(_) => RunState::Damaged,
+            Ok(status) if status.complete => RunState::Complete,
+            Ok(_) if is_being_written(&path) => RunState::Running,
+            Ok(_) => RunState::Incomplete,
+        };
+        Self {
+            started: status.map(|status| status.started).unwrap_or_default(),
+            state,
+            about: about(&path),
+            note: files::read(&path.join(files::NOTE))
+                .ok()
+                .map(|note| note.trim_end().to_owned()),
+            bytes: bytes(&path),
+            name,
+            path,
+        }
+    }
+
+    /// When the last of it was written; `None` where that cannot be read.
+    #[must_use]
+    pub fn ended(&self) -> Option<SystemTime> {
+        fs::symlink_metadata(self.path.join(files::STATUS))
+            .and_then(|status| status.modified())
+            .ok()
+    }
+
+    /// Removes its directory. A run that is gone already is removed.
+    ///
+    /// # Errors
+    /// It is being written, is another user's, or cannot be removed.
+    pub fn remove(&self) -> Result<(), Error> {
+        if is_being_written(&self.path) {
+            return Err(Error::input(
+                format!("the run at {} is still being written", self.path.display()),
+                "interrupt the command that writes it, then try again",
+            ));
+        }
+        files::must_be_own(&self.path)?;
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::new(
+                format!("cannot remove {}", self.path.display()),
+                "check that its directory and the one above it are writable",
+            )
+            .because(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps a note about it in place of an earlier one; an empty one removes that.
+    ///
+    /// # Errors
+    /// The note is too long, or the run's directory cannot be written.
+    pub fn keep_note(&self, note: &str) -> Result<(), Error> {
+        if note.len() > LONGEST_NOTE {
+            return Err(Error::input(
+                format!("the note has {} bytes", note.len()),
+                format!("notes have at most {LONGEST_NOTE} bytes"),
+            ));
+        }
+        files::must_be_own(&self.path)?;
+        let path = self.path.join(files::NOTE);
+        if !note.trim().is_empty() {
+            return replace_inside_with(&path, format!("{}\n", note.trim()).as_bytes());
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::writing(&path, &error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The kept runs under `root`, newest first. Each is read when it is asked for.
+pub fn kept_runs(root: &Path) -> impl Iterator<Item = KeptRun> {
+    let mut all = names(root);
+    all.reverse();
+    let root = root.to_owned();
+    all.into_iter().map(move |name| KeptRun::read(&root, name))
+}
+
+/// The run of a directory that was found by its name.
+#[must_use]
+pub fn kept_run(path: &Path) -> Option<KeptRun> {
+    let name = path.file_name()?.to_str()?.to_owned();
+    Some(KeptRun::read(path.parent()?, name))
+}
+
+/// Which runs to remove.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PruneRule {
+    /// All but so many of the newest.
+    pub keep: Option<usize>,
+    /// Those that ended longer ago.
+    pub older_than: Option<Duration>,
+    /// The oldest, until the rest takes at most so many bytes.
+    pub most_bytes: Option<u64>,
+}
+
+/// The runs that a rule removes, newest first; never one that is being written or that has a note.
+#[must_use]
+pub fn to_prune(root: &Path, rule: PruneRule, now: SystemTime) -> Vec<KeptRun> {
+    let mut sum = 0_u64;
+    let mut pruned = Vec::new();
+    for (at, run) in kept_runs(root).enumerate() {
+        sum = sum.saturating_add(run.bytes);
+        let age = run.ended().and_then(|ended| now.duration_since(ended).ok());
+        let is_old = rule
+            .older_than
+            .is_some_and(|most| age.is_some_and(|age| age > most));
+        let is_beyond = rule.keep.is_some_and(|keep| at >= keep);
+        let is_large = rule.most_bytes.is_some_and(|most| sum > most);
+        let stays = run.state == RunState::Running || run.note.is_some();
+        if (is_old || is_beyond || is_large) && !stays {
+            sum -= run.bytes;
+            pruned.push(run);
+        }
+    }
+    pruned
+}
+
+/// What a plan says of a measurement; the rest is not needed here.
+#[derive(Deserialize)]
+struct PlanTexts {
+    measurements: Vec<MeasurementText>,
+}
+
+#[derive(Deserialize)]
+struct MeasurementText {
+    text: String,
+}
+
+fn about(run: &Path) -> Vec<String> {
+    let plan = files::read(&run.join(files::PLAN)).ok();
+    let plan: Option<PlanTexts> = plan.and_then(|text| serde_json::from_str(&text).ok());
+    let texts: Vec<String> = plan
+        .into_iter()
+        .flat_map(|plan| plan.measurements)
+        .map(|measurement| measurement.text)
+        .collect();
+    if !texts.is_empty() {
+        return texts;
+    }
+    let index = read_index(run).ok().flatten().unwrap_or_default();
+    index
+        .imports
+        .into_iter()
+        .map(|import| format!("import {}", import.source))
+        .collect()
+}
+
+/// The bytes of a directory's files and of those in the directories right below it; links are not followed.
+fn bytes(directory: &Path) -> u64 {
+    fn of(directory: &Path, depth: u32) -> u64 {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let size = |entry: fs::DirEntry| match entry.metadata() {
+            Ok(found) if found.is_dir() && depth > 0 => of(&entry.path(), depth - 1),
+            Ok(found) if found.is_file() => found.len(),
+            _ => 0,
+        };
+        entries.map(size).sum()
+    }
+    of(directory, 2)
+}
