@@ -54,7 +54,7 @@ pub fn shortened(all: &[String]) -> String {
 pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink), FlagMistake> {
     let example = "--try 'link client - edge 100 Mbit/s'";
     let wrong = || {
-        Error::input(format!("`{text}` is not a link"))
+        Error::input(format!("`{text}` is not a valid link"))
             .hint(format!("write it as in a specification: `{example}`"))
     };
     let words: Vec<&str> = text
@@ -71,9 +71,9 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
         .find(|word| ["mtu", "jitter", "duplicate"].contains(word))
     {
         return Err(Error::input(format!(
-            "{other} of a link cannot be changed while programs run on it"
+            "`{other}` of a link cannot be changed while programs run on it"
         ))
-        .hint("rate, delay, loss and queue can be changed")
+        .hint("only rate, delay, loss and queue can be changed")
         .into());
     }
     // A rate alone leaves the delay as it is; the language wants one.
@@ -134,12 +134,20 @@ pub fn link_named(network: &Network, word: &str) -> Result<usize, Error> {
         .map(|(at, _)| at)
         .collect();
     match found[..] {
+        [one] if !network.links[one].one_way && plain.contains('>') => {
+            let (first, second) = &network.links[one].ends;
+            let message =
+                format!("the link {first}-{second} has one set of values for both directions");
+            Err(Error::input(message).hint(format!(
+                "write `{first} - {second}` to change both, or declare two links, `link {first} -> {second}` and `link {second} -> {first}`"
+            )))
+        }
         [one] => Ok(one),
         [] => {
             let name = |link: &NetworkLink| link_name(link).replace(' ', "");
             let names: Vec<String> = network.links.iter().map(name).collect();
             let message = format!("the network {} has no link {word}", network.name);
-            Err(Error::input(message).hint(format!("its links are {}", shortened(&names))))
+            Err(Error::input(message).hint(format!("its links: {}", shortened(&names))))
         }
         ref several => {
             let message = format!(
@@ -148,7 +156,7 @@ pub fn link_named(network: &Network, word: &str) -> Result<usize, Error> {
                 network.name
             );
             Err(Error::input(message)
-                .hint("one of several parallel links cannot be changed while the network is up"))
+                .hint("parallel links cannot be changed individually while the network is up"))
         }
     }
 }
@@ -259,8 +267,8 @@ fn alone(
             return Ok(new);
         }
     }
-    Err(Error::input(format!("{name} contains more than its value"))
-        .hint(format!("give one value each, as in `{example}`"))
+    Err(Error::input(format!("{name} takes a single value"))
+        .hint(format!("give each flag one value, as in `{example}`"))
         .into())
 }
 
