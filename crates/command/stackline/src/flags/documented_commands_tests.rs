@@ -95,8 +95,10 @@ fn shell_parts(document: &str) -> String {
 fn the_commands_of_the_documents_are_taken() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut documents = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    let docs = std::fs::read_dir(root.join("docs")).unwrap();
-    documents.extend(docs.map(|entry| entry.unwrap().path()));
+    for folder in ["docs", "docs/howto"] {
+        let pages = std::fs::read_dir(root.join(folder)).unwrap();
+        documents.extend(pages.map(|entry| entry.unwrap().path()));
+    }
     documents.retain(|path| path.extension().is_some_and(|kind| kind == "md"));
     let mut checked = 0;
     for path in documents {

@@ -37,13 +37,27 @@ fn blocks(document: &str) -> Vec<(String, String)> {
     blocks
 }
 
+/// Those, and all how-to pages.
+fn documents() -> Vec<(String, String)> {
+    let fixed = DOCUMENTS.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/howto");
+    let pages = fs::read_dir(folder).unwrap().map(|entry| {
+        let path = entry.unwrap().path();
+        (
+            path.display().to_string(),
+            fs::read_to_string(path).unwrap(),
+        )
+    });
+    fixed.into_iter().chain(pages).collect()
+}
+
 #[test]
 fn the_specifications_of_the_documents_are_right() {
     let place = Place::new();
     let mut checked = 0;
-    for (name, document) in DOCUMENTS {
+    for (name, document) in documents() {
         // The grammar is none.
-        let texts = blocks(document)
+        let texts = blocks(&document)
             .into_iter()
             .filter(|(language, text)| language.is_empty() && !text.contains("specification ="));
         for (_, text) in texts {
@@ -60,8 +74,8 @@ fn the_specifications_of_the_documents_are_right() {
 fn the_commands_of_the_documents_take_their_texts() {
     let place = Place::new();
     let mut checked = 0;
-    for (name, document) in DOCUMENTS {
-        for (_, text) in blocks(document)
+    for (name, document) in documents() {
+        for (_, text) in blocks(&document)
             .into_iter()
             .filter(|(language, _)| language == "sh")
         {
@@ -77,6 +91,39 @@ fn the_commands_of_the_documents_take_their_texts() {
         }
     }
     assert!(checked >= 5, "{checked}");
+}
+
+#[test]
+fn the_tutorial_prints_what_it_shows() {
+    let place = Place::new();
+    let tutorial = DOCUMENTS.iter().find(|(name, _)| *name == "TUTORIAL");
+    let texts = blocks(tutorial.unwrap().1);
+    let text = |begins: &str| {
+        let found = texts.iter().find(|(_, text)| text.starts_with(begins));
+        found.unwrap_or_else(|| panic!("no block begins with {begins}"))
+    };
+    let wan = &text("network wan").1;
+    place.write("wan.stackline", wan);
+    place.write(
+        "wider.stackline",
+        wan.replace("receive_buffer = 64 KiB", "receive_buffer = 1 MiB"),
+    );
+    for (name, file, more) in [
+        ("before", "wan.stackline", &["--trace"] as &[&str]),
+        ("after", "wider.stackline", &[]),
+    ] {
+        let words = [&["run", file, "--in", "simulated", "--name", name], more].concat();
+        place.stackline(&words).succeeds();
+    }
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (arguments, block) in [
+        (&["diagnose", "before"] as &[&str], "2. the window"),
+        (&["compare", "before", "after"], "  throughput"),
+    ] {
+        let printed = words(&place.stackline(arguments).succeeds().out);
+        let shown = words(&text(block).1);
+        assert!(printed.contains(&shown), "{shown}\n{printed}");
+    }
 }
 
 /// The examples of a command's help, as lines of a shell.
@@ -149,7 +196,7 @@ fn docs() -> PathBuf {
 /// Every page of the documents, by its path below `docs`.
 fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
-    for folder in ["", "reference/"] {
+    for folder in ["", "howto/", "reference/"] {
         for entry in fs::read_dir(docs().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|it| it == "md") {
@@ -168,6 +215,19 @@ fn links(text: &str) -> Vec<String> {
         .flat_map(|part| part.split("](").skip(1))
         .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
         .collect()
+}
+
+/// A path below `docs` without its turns back: `howto/../X.md` is `X.md`.
+fn normal(path: &Path) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.to_str().unwrap().split('/') {
+        match part {
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            "" | "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// What a heading is called in an address, as GitHub and mdBook have it.
@@ -222,7 +282,7 @@ fn every_page_is_in_the_summary_and_every_link_leads_somewhere() {
             let target = if file.is_empty() {
                 name.clone()
             } else {
-                folder.join(file).to_str().unwrap().to_owned()
+                normal(&folder.join(file))
             };
             if !docs().join(&target).exists() {
                 found.push(format!("{name}: no file {link}"));
