@@ -117,7 +117,7 @@ fn refused(cause: &DataFusionError) -> Error {
     let message = cause.strip_backtrace();
     Error::input(
         message.lines().next().unwrap_or_default(),
-        "tables are results and events; `SELECT * FROM events LIMIT 1` shows columns",
+        "the tables are results and events; `SELECT * FROM events LIMIT 1` shows the columns",
     )
 }
 
@@ -126,7 +126,7 @@ fn failed(cause: &dyn std::fmt::Display) -> Error {
     let message = message.lines().next().unwrap_or_default().to_owned();
     Error {
         message,
-        hint: "a smaller question, or more of --memory".to_owned(),
+        hint: "narrow the query or raise --memory".to_owned(),
         code: 1,
     }
 }

@@ -31,7 +31,7 @@ impl Run {
             .into_iter()
             .find(|candidate| candidate.join("status.json").is_file());
         let Some(found) = found else {
-            let hint = "the runs come first, the query is the last word; quote it";
+            let hint = "specify the runs first and the query last, in quotes";
             return Err(Error::input(format!("no run at {}", path.display()), hint));
         };
         let absolute = fs::canonicalize(&found).unwrap_or(found);
@@ -58,7 +58,7 @@ fn is_there(
         Ok(about) if is_right(&about.file_type()) => Ok(Some(path.to_owned())),
         Ok(_) => Err(Error::input(
             format!(
-                "{} cannot be read: it is a link, a pipe or the like, where a regular file is expected",
+                "{} cannot be read: it is a link, a pipe or similar, but a regular file is expected",
                 path.display()
             ),
             "copy the run so that links are replaced by the files they point to (`cp -rL`)",

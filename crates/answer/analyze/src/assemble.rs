@@ -60,9 +60,9 @@ pub enum LifelineGroupKey {
 
 stackline_core::named_values!(LifelineGroupKey,
     Server = "server", "The host that answers";
-    Host = "host", "The host where the line begins";
+    Host = "host", "The host where the lifeline begins";
     Stack = "stack", "The stack with its options";
-    Flow = "flow", "One initiator with one responder in one run");
+    Flow = "flow", "One initiator-responder pair in one run");
 
 /// Assembles the lifelines of all units in a table.
 #[must_use]

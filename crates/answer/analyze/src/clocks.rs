@@ -239,7 +239,7 @@ fn contradicts(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
     };
     let by = time(clock.offset_ns.unsigned_abs());
     format!(
-        "the clock of {inner}, as specified or estimated before, is still {by} {side} that of {outer}: units would be answered before they were sent"
+        "even with the specified or estimated correction, the clock of {inner} is still {by} {side} that of {outer}: units would have been answered before they were sent"
     )
 }
 
@@ -256,7 +256,7 @@ fn doubtful(pair: &HostPairExchanges, apart_ns: u64) -> String {
         pair.middle_ns().unsigned_abs() / 1000
     );
     format!(
-        "in every unit, the events at {inner} are {by} {side} those at {outer}, with little variation: one of the clocks may be wrong, but these events cannot show which (`import {option}` would correct it)"
+        "in every unit, the events at {inner} come {by} {side} those at {outer}, with little variation: one of the clocks may be wrong, but these events cannot show which (`import {option}` would correct this)"
     )
 }
 

@@ -242,7 +242,7 @@ fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
 fn overloaded(which: &str, summary: &Summary) -> Option<String> {
     let (n, runs) = (summary.overloaded(), summary.runs);
     let text = format!(
-        "the emulator of the {which} was overloaded in {n} of {runs} runs, so its figures reflect the machine, not the network"
+        "in the {which} set of runs, the emulator was overloaded in {n} of {runs}, so those figures reflect the machine, not the network"
     );
     (n > 0).then_some(text)
 }
@@ -292,7 +292,7 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
 fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
         return Err(format!(
-            "{} and {} counted runs, but two of each are needed",
+            "{} and {} counted runs, but each needs two or more",
             a.n, b.n
         ));
     };
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!((c.verdict, c.ci95), (ComparisonVerdict::CannotTell, None));
         assert_eq!(
             c.reason.unwrap(),
-            "1 and 2 counted runs, but two of each are needed"
+            "1 and 2 counted runs, but each needs two or more"
         );
         assert_eq!(compare_values(RunMetric::Response, &[], &[1.0]), None);
     }
@@ -526,7 +526,7 @@ mod tests {
         assert_eq!(unlike(Some(CoreEach), None), None, "between machines");
         assert_eq!(
             unlike(Some(OneCore), Some(CoreEach)).unwrap(),
-            "different placement: A had both ends on one core, B one core for each end, which affects times as much as a stack does"
+            "different placement: A had both ends on one core, B one core for each end, which affects times as much as the choice of stack"
         );
         assert!(unlike(Some(Changing), Some(Changing)).is_some());
     }
@@ -550,7 +550,7 @@ mod tests {
         };
         let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
         assert!(caveats(with(0), summary("x", "tcp")).is_empty());
-        let expected = "the emulator of the second was overloaded in 2 of 3 runs, so its figures reflect the machine, not the network";
+        let expected = "in the second set of runs, the emulator was overloaded in 2 of 3, so those figures reflect the machine, not the network";
         assert_eq!(caveats(with(0), with(2)), [expected]);
     }
 

@@ -63,7 +63,7 @@ pub(crate) fn unlike_placement(a: Option<CoreSharing>, b: Option<CoreSharing>) -
     let (a, b) = (a?, b?);
     (a != b || a == CoreSharing::Changing).then(|| {
         format!(
-            "different placement: A had {}, B {}, which affects times as much as a stack does",
+            "different placement: A had {}, B {}, which affects times as much as the choice of stack",
             a.words(),
             b.words()
         )

@@ -105,7 +105,7 @@ fn of_hosts(
     if period < LEAST_S {
         let units = stackline_core::units::format_time(period);
         return Err(format!(
-            "a run lasted {units}, but a host counts the time of a core in steps of 10 ms"
+            "a run lasted {units}, but hosts count CPU time in steps of 10 ms"
         ));
     }
     let (of_initiator, of_responder) = (busy_s(initiator), busy_s(responder));

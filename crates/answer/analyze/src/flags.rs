@@ -70,11 +70,11 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
     (
         "congestion NAME",
-        "a congestion control other than cubic that the specification does not name",
+        "a congestion control other than cubic was used, and the specification does not name it",
     ),
     (
         "cut NAME",
-        "a kernel gave a socket a smaller buffer than specified: names the option, the number of bytes granted and the sysctl that limits it",
+        "a kernel gave a socket a smaller buffer than specified; the flag names the option, the number of bytes granted and the sysctl that limits it",
     ),
 ];
 

@@ -177,8 +177,7 @@ impl LoadedRun {
             (0, _) => {
                 "requests, findings and lifelines cover only the beginning of the run".to_owned()
             }
-            (_, 0) => "no run has few enough events, so findings are based on records and \
-                       lifelines cover only a beginning"
+            (_, 0) => "no run is small enough to be read in full, so findings are based on records, and lifelines cover only the beginning"
                 .to_owned(),
             _ => format!("findings and lifelines cover {whole} of {runs} runs"),
         };

@@ -178,7 +178,7 @@ pub fn segment_place(from: &LifelinePoint, to: &LifelinePoint) -> Option<String>
             Some(format!("{} {}", at.host, between_services(from, to)))
         }
         Some(_) if is_service_time(from, to) && asks(to) => {
-            Some(format!("{} between calls of {}", at.host, to.service))
+            Some(format!("{} between calls to {}", at.host, to.service))
         }
         Some(host) if host == at.host && answers(at) => Some(to.service.clone()),
         Some(host) => Some(format!("{host} for {}", to.service)),

@@ -155,12 +155,11 @@ impl ImportRequest {
         for (index, log) in given.iter().enumerate() {
             if let Some(other) = given[..index].iter().find(|other| other.file == log.file) {
                 let message = match other.name == log.name {
-                    true => format!("{} is given twice", log.name),
+                    true => format!("{} is specified twice", log.name),
                     false => format!("{} and {} are the same file", other.name, log.name),
                 };
-                return Err(
-                    Error::input(message).hint("events would count twice; specify each log once")
-                );
+                return Err(Error::input(message)
+                    .hint("events would be counted twice; specify each log once"));
             }
         }
         Ok(given)
@@ -276,7 +275,7 @@ fn secrets(path: &Path) -> Result<Secrets> {
             "{} contains no TLS session secrets",
             path.display()
         ))
-        .hint("programs write such a file if the variable SSLKEYLOGFILE names it"));
+        .hint("programs write such a file if SSLKEYLOGFILE is set to its path"));
     }
     Ok(secrets)
 }
@@ -298,7 +297,7 @@ fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
     let cause = noted
         .filter(|_| known.is_none())
         .map_or_else(String::new, |noted| format!(": {noted}"));
-    let message = format!("{} holds no events{cause}", names.join(", "));
+    let message = format!("no events in {}{cause}", names.join(", "));
     Error::input(message).hint(known.unwrap_or(FORMS))
 }
 
@@ -351,8 +350,10 @@ fn import_as_its_form(
             .iter()
             .any(|import| import.path == path && import.bytes == length);
         if again {
-            return Err(Error::input(format!("this run already contains {}", log.name))
-                .hint("events of a log that is imported twice would count twice; import it into a separate run"));
+            return Err(
+                Error::input(format!("this run already contains {}", log.name))
+                    .hint("its events would be counted twice; import it into a separate run"),
+            );
         }
     }
     // Captures are read twice, where that goes.
@@ -398,7 +399,7 @@ impl ImportOutcome {
         lines.extend(notes.map(|note| format!("warning: {note}")));
         if self.taken.refused > 0 {
             lines.push(format!(
-                "warning: {} events were dropped because a run has no room for their host",
+                "warning: events dropped because the run has no room for their hosts: {}",
                 self.taken.refused
             ));
         }
@@ -420,7 +421,7 @@ impl ImportOutcome {
                 .collect();
             (from.len() > 1).then(|| {
                 let from = from.join(", ");
-                format!("note: {from} all have events of {host}, treated as one host; `--host OTHER=LOG` makes it two")
+                format!("note: events of {host} come from several logs ({from}) and are treated as one host's; `--host OTHER=LOG` separates them")
             })
         });
         several.collect()

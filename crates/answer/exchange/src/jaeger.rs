@@ -84,13 +84,13 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
                 .for_each(|trace| otlp::import(&spans(trace, contents), contents, &mut imported)),
             Err(cause) if imported.table.is_empty() => {
                 return Err(Error::new(
-                    "this is not Jaeger's JSON",
+                    "this is not Jaeger JSON",
                     crate::json_mistake(&cause, 0),
                 ));
             }
             Err(cause) => {
                 imported.mistake(format!(
-                    "the rest is not Jaeger's JSON: {}",
+                    "the rest is not Jaeger JSON: {}",
                     crate::json_mistake(&cause, 0)
                 ));
                 break;

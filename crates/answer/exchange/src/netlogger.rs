@@ -152,7 +152,7 @@ fn fields(line: &str) -> Result<Vec<NetLoggerField<'_>>, String> {
         }
         let (value, behind) = match behind.strip_prefix('"') {
             Some(quoted) => quoted_value(quoted)
-                .ok_or_else(|| format!("the quotation mark of {name} is not closed"))?,
+                .ok_or_else(|| format!("the quoted value of {name} is not closed"))?,
             None => {
                 let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
                 (Cow::Borrowed(&behind[..end]), &behind[end..])

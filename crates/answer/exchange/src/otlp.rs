@@ -148,7 +148,7 @@ fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     for event in &span.events {
         if event.name.is_empty() || i64::try_from(event.time_unix_nano).is_err() {
             imported.mistake(format!(
-                "an event of the span {:?} has no name, or a time beyond the year 2262",
+                "an event of the span {:?} has no name, or its time is after the year 2262",
                 span.name
             ));
             continue;
@@ -204,7 +204,7 @@ fn import_span(
     let (span_name, service) = (name(&span.name), name(service));
     if !has_trace_and_times(span) {
         imported.mistake(format!(
-            "the span {span_name:?} has no trace, ends before it begins, or is beyond the year 2262"
+            "the span {span_name:?} has an invalid trace ID, ends before it begins, or is after the year 2262"
         ));
         return;
     }

@@ -52,7 +52,9 @@ fn read_document(
         let mistake = json_mistake(&cause, 0);
         let whole = framing::whole_part(bytes, &cause)
             .ok_or_else(|| Error::new("this is not qlog", &mistake))?;
-        imported.mistake(format!("the rest, after the last whole event: {mistake}"));
+        imported.mistake(format!(
+            "nothing after the last complete event was read: {mistake}"
+        ));
         Ok(whole)
     });
     let log: Json = log?;

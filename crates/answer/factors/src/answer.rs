@@ -187,7 +187,7 @@ pub fn analyse(
     }
     let positive = observed.iter().all(|one| one.value > 0.0);
     if scale == Some(EffectScale::Multiplicative) && !positive {
-        return Err("ratios need responses above zero, and one of these is not".into());
+        return Err("ratios need positive responses, but at least one is not positive".into());
     }
     let terms = estimable(design, observed);
     let scale = scale.unwrap_or_else(|| {
@@ -381,7 +381,7 @@ fn checks(
     }
     if design.kind == DesignKind::Screening {
         doubts.push(
-            "a screening design has parts of all two-factor interactions in its effects".to_owned(),
+            "effects in a screening design include parts of all two-factor interactions".to_owned(),
         );
     }
     if let Some((lack, _)) = fit.lack() {
@@ -410,7 +410,7 @@ fn checks(
         .count();
     if far > 0 && n > 8.0 {
         doubts.push(format!(
-            "{far} of {} runs are off by more than {FAR} standard deviations",
+            "off by more than {FAR} standard deviations: {far} of {} runs",
             observed.len()
         ));
     }
@@ -419,12 +419,12 @@ fn checks(
         .filter(|(least, most)| *most > UNEVEN * least && n > 8.0)
     {
         doubts.push(format!(
-            "the spread differs between combinations ({least:.2e} to {most:.2e}): the interval of each combination uses its own spread"
+            "the spread differs between combinations ({least:.2e} to {most:.2e}): each combination's interval uses its own spread"
         ));
     }
     if let Some(chance) = drift(fit, observed).filter(|chance| *chance < 0.01) {
         doubts.push(format!(
-            "responses drift with the order of the runs (the probability of this by chance is {:.1} %)",
+            "responses drift with the order of the runs (probability by chance: {:.1} %)",
             100.0 * chance
         ));
     }

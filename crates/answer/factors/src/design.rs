@@ -56,7 +56,7 @@ impl Design {
     /// One sentence: why there is none of that kind.
     pub fn new(levels: &[usize], wish: Wish) -> Result<Self, String> {
         if levels.is_empty() || levels.iter().any(|count| *count < 2) {
-            return Err("a design needs factors that each have at least two levels".into());
+            return Err("a design needs factors with at least two levels each".into());
         }
         let full = levels
             .iter()
@@ -133,7 +133,7 @@ impl Design {
             return Ok(());
         }
         Err(
-            "fractions and screening designs have two levels per factor, but one of these has more"
+            "fractional and screening designs need two levels per factor, but at least one factor has more"
                 .into(),
         )
     }
@@ -259,7 +259,7 @@ impl fmt::Display for Design {
             }
             DesignKind::Screening => write!(
                 f,
-                "screening design (Plackett and Burman) of {runs} combinations"
+                "screening design (Plackett-Burman) of {runs} combinations"
             ),
             DesignKind::OneAtATime => write!(f, "one factor at a time, {runs} combinations"),
             DesignKind::Given => write!(f, "{runs} given combinations"),

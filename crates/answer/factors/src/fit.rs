@@ -169,7 +169,7 @@ impl Fit {
         let all = columns.all();
         if observed.len() < all {
             return Err(format!(
-                "{} runs are too few for {all} effects",
+                "too few runs for {all} effects: {}",
                 observed.len()
             ));
         }

@@ -116,7 +116,7 @@ export function coloured(model, by, dark) {
     return element("span", { class: "entry" }, swatch, name || "unknown");
   });
   if (names.size > LEGEND) entries.push(element("span", { class: "entry" }, `and ${names.size - LEGEND} more in the same colours`));
-  for (const [outcome, said] of /** @type {[number, string][]} */ ([[FLUSHED, "flushed, | where it ends"], [NEVER_ARRIVED, "never arrived, × where it ends"]])) {
+  for (const [outcome, said] of /** @type {[number, string][]} */ ([[FLUSHED, "flushed: | marks the end"], [NEVER_ARRIVED, "never arrived, × where it ends"]])) {
     if (model.outcome.includes(outcome)) entries.push(element("span", { class: "entry" }, element("span", { class: "dashed" }), said));
   }
   return { colour, legend: entries };

@@ -136,7 +136,7 @@ export class Model {
     }
   }
 
-  /** How long a line took: of a request with the set-up of its connection, where it is the first there. @param {number} line */
+  /** How long a line took: of a request with the set-up of its connection time, where it is the first there. @param {number} line */
   took(line) {
     return this.accounts?.lines[line]?.[0] ?? this.end[line] - this.start[line];
   }

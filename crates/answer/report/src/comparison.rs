@@ -76,15 +76,22 @@ fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
     if claimed.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![
-        String::new(),
-        "An interval covers variation within each run, not changes between the two.".to_owned(),
-    ];
+    let mut lines = vec![String::new()];
+    let has_chance = |c: &&&MeasurementComparison| !c.metrics.iter().all(is_deterministic);
+    if claimed.iter().any(|c| has_chance(&c)) {
+        lines.push(
+            "An interval covers variation within each run, not changes between the runs."
+                .to_owned(),
+        );
+    }
     for caveat in claimed.iter().flat_map(|c| &c.caveats) {
         let caveat = format!("- {caveat}");
         if !lines.contains(&caveat) {
             lines.push(caveat);
         }
+    }
+    if lines.len() == 1 {
+        return Vec::new();
     }
     lines
 }
@@ -105,7 +112,7 @@ fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) ->
         Pairing::Alone => vec![b, "  only in the second run".to_owned()],
     };
     if nothing {
-        lines.push("  the two runs have no measurement in common".to_owned());
+        lines.push("  the two runs have no metric in common".to_owned());
     }
     if let Some(unlike) = &comparison.unlike_placement {
         lines.extend(
@@ -119,22 +126,19 @@ fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) ->
 
 /// Measurement, part where there are several, and stack where the text does not name it.
 fn name(label: &Label, all: &[MeasurementComparison]) -> String {
-    let parts = |get: fn(&MeasurementComparison) -> &Option<Label>| {
-        all.iter()
-            .filter_map(|c| get(c).as_ref())
-            .filter(|other| other.text == label.text)
-            .count()
+    let is_other_part = |other: &&Label| other.text == label.text && other.part != label.part;
+    let several = all
+        .iter()
+        .flat_map(|c| [&c.a, &c.b])
+        .flatten()
+        .any(|other| is_other_part(&other));
+    let part = match several {
+        true => format!(": {}", label.part),
+        false => String::new(),
     };
-    let several = parts(|c| &c.a).max(parts(|c| &c.b)) > 1;
-    let part = if several {
-        format!(": {}", label.part)
-    } else {
-        String::new()
-    };
-    let stack = if label.text.contains(&label.stack) {
-        String::new()
-    } else {
-        format!(" over {}", label.stack)
+    let stack = match label.text.contains(" over ") {
+        true => String::new(),
+        false => format!(" over {}", label.stack),
     };
     format!("{}{part}{stack}", label.text)
 }
@@ -152,12 +156,19 @@ fn row(m: &MetricComparison) -> Vec<String> {
         format!("-> {}", mean(&m.b)),
         ratio,
     ];
-    cells.extend(
-        m.ci95
-            .map(|(low, high)| format!("(95 %: {}..{})", digits(low), digits(high))),
-    );
+    cells.extend(m.ci95.map(|(low, high)| match is_deterministic(m) {
+        true => "(deterministic)".to_owned(),
+        false => format!("(95 %: {}..{})", digits(low), digits(high)),
+    }));
     cells.push(verdict(m));
     cells
+}
+
+/// Whether runs of each side repeat to the last digit, as simulated ones without chance do.
+fn is_deterministic(m: &MetricComparison) -> bool {
+    [&m.a, &m.b]
+        .iter()
+        .all(|side| side.n > 1 && side.min >= side.max)
 }
 
 /// A ratio with enough digits to see what lies beside 1.

@@ -107,7 +107,7 @@ impl Percentile {
             return None;
         };
         let needed = values_needed(percent);
-        (n < needed).then(|| format!("{needed} values are needed, but only {n} were measured"))
+        (n < needed).then(|| format!("{needed} values needed, but only {n} measured"))
     }
 }
 

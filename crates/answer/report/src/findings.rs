@@ -57,10 +57,8 @@ fn confidence(finding: &Finding) -> String {
 fn saves(finding: &Finding) -> String {
     match finding.saves {
         None => String::new(),
-        Some(_) if finding.is_idle() => {
-            "; the changes tried against it save nothing on their own".to_owned()
-        }
-        Some(saves) => format!("; the changes tried against it save {:.0} %", 100.0 * saves),
+        Some(_) if finding.is_idle() => "; the fixes tried save nothing on their own".to_owned(),
+        Some(saves) => format!("; the best fix tried saves {:.0} %", 100.0 * saves),
     }
 }
 

@@ -20,6 +20,7 @@ use stackline_analyze::names::{SENDS_AGAIN, point_name, segment_label};
 use stackline_analyze::rates::{Rates, TransferSide};
 use stackline_analyze::segments::LifelineSegment;
 use stackline_core::units;
+use stackline_core::units::counted;
 
 /// Lifelines and what is computed from them.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ pub struct Shown<'l> {
 #[must_use]
 pub fn lifelines(shown: &Shown<'_>) -> String {
     if shown.lifelines.lines.is_empty() {
-        return "no event names a data unit\n".to_owned();
+        return "no event refers to a data unit\n".to_owned();
     }
     let mut paragraphs = vec![outcomes(shown)];
     paragraphs.extend(shown.requests.map(requests));
@@ -102,11 +103,6 @@ fn time(ns: f64) -> String {
     units::format_time(ns * 1e-9)
 }
 
-/// `1 unit`, `2 units`.
-fn counted(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
 fn outcome(lifelines: &Lifelines, outcome: LifelineOutcome) -> String {
     let at = |point: u32| label(&lifelines.points[point as usize]);
     match outcome {
@@ -118,7 +114,7 @@ fn outcome(lifelines: &Lifelines, outcome: LifelineOutcome) -> String {
         LifelineOutcome::Unfinished { after } => {
             format!("in flight at the end, after {}", at(after))
         }
-        LifelineOutcome::Headless { before } => format!("recorded only from {} on", at(before)),
+        LifelineOutcome::Headless { before } => format!("recorded only from {} onward", at(before)),
     }
 }
 
@@ -202,8 +198,6 @@ fn requests(times: &AccountedTimes) -> Vec<String> {
         "n",
         "min",
         "median",
-        "mean",
-        "p90",
         "p99",
         "max",
         "share",
@@ -217,7 +211,7 @@ fn requests(times: &AccountedTimes) -> Vec<String> {
     let mut lines = grid(rows);
     let more = times.causes.len().saturating_sub(MOST_CAUSES);
     if more > 0 {
-        lines.push(format!("and {more} other parts, each smaller than these"));
+        lines.push(format!("parts not shown, each smaller than these: {more}"));
     }
     lines
 }
@@ -239,7 +233,7 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
         .iter()
         .find(|whole| whole.group == group);
     rows.extend(
-        whole.map(|whole| spread("first to last, of those that arrived".into(), &whole.ns, "")),
+        whole.map(|whole| spread("first to last, units that arrived".into(), &whole.ns, "")),
     );
     (rows.len() > 1).then(|| grid(rows))
 }
@@ -375,7 +369,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     }
     let mut lines = grid(rows);
     if rates.iter().any(|rates| rates.jitter_ns.is_some()) {
-        lines.push("jitter: how transit times differ from unit to unit (RFC 3550)".to_owned());
+        lines.push("jitter: variation in transit time from unit to unit (RFC 3550)".to_owned());
     }
     let average = |rates: &Rates| rates.average_bit_s.unwrap_or(f64::INFINITY);
     if rates.iter().any(|rates| {
@@ -383,7 +377,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
             .bursts_bit_s
             .is_some_and(|bursts| bursts.max > 2.0 * average(rates))
     }) {
-        let why = "The rate of a burst is that at which an application hands over or takes five units; there are buffers between it and the link, so it can exceed the rate of the link.";
+        let why = "The rate of a burst is the rate at which an application sends or receives five units; because of buffers between the application and the link, it can exceed the link rate.";
         lines.extend(wrap(why, WIDTH));
     }
     Some(lines)
@@ -464,7 +458,7 @@ fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
         return None;
     }
     let head = [
-        "time of each host",
+        "time in each host",
         "units",
         "of the time",
         "at once",
@@ -508,15 +502,15 @@ fn notes(shown: &Shown<'_>) -> Vec<String> {
         let error = segment.clock_error_ns;
         let why = match error {
             _ if host(segment.from) == host(segment.to) => {
-                "on one clock, where the two can come in either order".to_owned()
+                "both are on one clock and can occur in either order".to_owned()
             }
             None => "the error between the two clocks is unknown".to_owned(),
-            Some(0) => "on one clock, where the two can come in either order".to_owned(),
+            Some(0) => "both are on one clock and can occur in either order".to_owned(),
             Some(error) => format!("the two clocks agree to within {}", time(error as f64)),
         };
         let negative = match segment.negative {
             0 => "the median is within the clocks' error".to_owned(),
-            n => format!("{n} of {} are below zero", segment.ns.n),
+            n => format!("{n} of {} below zero", segment.ns.n),
         };
         notes.push(format!(
             "? {}: {negative}; {why}.",

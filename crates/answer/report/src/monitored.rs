@@ -85,7 +85,7 @@ pub fn monitored(
     let ends = span.to.unwrap_or_else(|| moments().fold(begins, f64::max));
     moments().next()?;
     let shown = if of_curves > curves.len() {
-        format!(" The {MOST_CURVES} largest of {of_curves}.")
+        format!(" The {MOST_CURVES} largest of {of_curves} are shown.")
     } else {
         String::new()
     };
@@ -198,7 +198,7 @@ fn unit(field: &str) -> (f64, &'static str) {
         Some("bytes") => (1e-3, ", kB"),
         Some("ns") => (1e-6, ", ms"),
         Some("ppm") => (1e-4, ", %"),
-        _ => (1.0, ", in each interval"),
+        _ => (1.0, ", per interval"),
     }
 }
 

@@ -53,7 +53,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     if more > 0 {
         let rest: u64 = all.iter().skip(MOST).map(|named| named.count).sum();
         lines.push(format!(
-            "and {rest} requests with {more} other names (--json has all)"
+            "not shown: {rest} of the requests, {more} of the names (--json shows all)"
         ));
     }
     let beside: u64 = all
@@ -63,7 +63,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
         .sum();
     if beside > 0 {
         let sentence = format!(
-            "{beside} of them are from programs other than the traced one; findings do not cover their time"
+            "requests from programs other than the traced one: {beside}; findings do not cover their time"
         );
         lines.extend(wrap(&sentence, COLUMNS));
     }
@@ -204,7 +204,7 @@ mod tests {
         );
         assert_eq!(
             lines[11],
-            "and 2021 requests with 2 other names (--json has all)"
+            "not shown: 2021 of the requests, 2 of the names (--json shows all)"
         );
         assert_eq!(named_requests(&[]), "");
         let answered = |pids: &[i64], is_background| NamedRequests {

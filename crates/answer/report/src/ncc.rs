@@ -152,7 +152,7 @@ fn imps(reports: &ImpAnalysis) -> String {
     let align = name_and_figures::<8>();
     let mut out = table(&head, &align, imps.into_iter().map(row).collect());
     if idle > 0 {
-        out += &format!("and {idle} without a packet from a host\n");
+        out += &format!("and {idle} with no packets from hosts\n");
     }
     out
 }
@@ -194,13 +194,13 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
     for (name, imp) in &reports.imps {
         found.extend((imp.unreachable > 0).then(|| {
             format!(
-                "{name} had {} packets for unreachable IMPs",
+                "{name} had packets for unreachable IMPs: {}",
                 imp.unreachable
             )
         }));
         found.extend((imp.busy.1 > FULL).then(|| {
             format!(
-                "the processor of {name} was busy {} of a report",
+                "the processor of {name} was {} busy in one report",
                 percent(imp.busy.1)
             )
         }));
@@ -208,11 +208,11 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
         found.extend(is_short.then(|| format!("{name} had no reassembly buffer left")));
     }
     for (name, line) in &reports.lines {
-        found.extend((line.up_seconds <= 0.0).then(|| format!("{name} was down all the time")));
+        found.extend((line.up_seconds <= 0.0).then(|| format!("{name} was down the whole time")));
         let was_up = line.up_seconds > 0.0 && is_down(line);
         found.extend(was_up.then(|| {
             format!(
-                "{name} went down {} times and was up for {} of {}",
+                "{name} had outages ({}) and was up for {} of {}",
                 line.downs,
                 units::format_time(line.up_seconds),
                 units::format_time(line.seconds)
@@ -225,10 +225,12 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
                 percent(again)
             )
         }));
-        found.extend(
-            (line.busy.1 > FULL)
-                .then(|| format!("{name} was full: busy {} of a report", percent(line.busy.1))),
-        );
+        found.extend((line.busy.1 > FULL).then(|| {
+            format!(
+                "{name} was full: {} busy in one report",
+                percent(line.busy.1)
+            )
+        }));
     }
     found
 }

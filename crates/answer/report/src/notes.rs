@@ -205,7 +205,7 @@ fn transfer(summary: &Summary) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "time of the whole transfer: mean {}{spread}",
+        "time for the whole transfer: mean {}{spread}",
         units::format_time(s.mean)
     ))
 }
@@ -234,7 +234,7 @@ fn transactions(summary: &Summary) -> Option<String> {
         )
     });
     let waits = if summary.lateness_s.is_some() {
-        ", with paced waits"
+        ", with pacing waits"
     } else {
         ""
     };
@@ -250,7 +250,7 @@ fn mark(name: &str) -> String {
     pair.map_or_else(
         || format!("from the start to mark {name}"),
         |(from, to)| match from == to {
-            true => format!("a pass, from mark {from} to mark {from} again"),
+            true => format!("one pass, from mark {from} back to mark {from}"),
             false => format!("from mark {from} to mark {to}"),
         },
     )
@@ -275,7 +275,7 @@ fn backlog(summary: &Summary) -> Vec<String> {
         units::format_time(response.mean),
     );
     vec![format!(
-        "calls were answered more slowly than they were scheduled: of their mean of {mean}, {wait} is the caller's backlog and not network delay; a call itself took {call}. Without a time between calls, or with more pairs at once, there is no backlog"
+        "calls were answered more slowly than they were scheduled: of the mean time of {mean}, {wait} is the caller's backlog, not network delay; the call itself took {call}. Without an interval between calls, or with more concurrent pairs, there is no backlog"
     )]
 }
 
@@ -351,7 +351,7 @@ fn limited(name: &str, side: &SideSummary) -> Option<String> {
     let said: Vec<String> = worth
         .map(|(by, share)| format!("{} by {by}", percent(share)))
         .collect();
-    (!said.is_empty()).then(|| format!("the {name}'s sending time was limited {}", said.join(", ")))
+    (!said.is_empty()).then(|| format!("share of {name} sending time limited: {}", said.join(", ")))
 }
 
 /// Without what a table does not show anyhow: the CPU time of hosts is in the JSON.

@@ -165,7 +165,7 @@ const COLUMNS: [PaperColumn; 12] = [
     ),
     PaperColumn::right(
         "as published",
-        "the paper's formula, where a different one is correct",
+        "the paper's formula, shown where a different one is correct",
         |row, digits| row.as_printed.map(|s| ms(s, digits)),
     ),
     PaperColumn::right(
@@ -180,7 +180,7 @@ const COLUMNS: [PaperColumn; 12] = [
     ),
     PaperColumn::right(
         "simulated",
-        "that profile; in parentheses its deviation from the formula (= is equal up to rounding) and the standard error of random values",
+        "with that profile; in parentheses, the deviation from the formula (= means equal after rounding) and the standard error of random values",
         |row, digits| {
             Some(format!(
                 "{}{}",

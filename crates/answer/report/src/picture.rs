@@ -419,8 +419,8 @@ fn legend(colouring: &Colouring, lines: &[DrawnLifeline<'_>]) -> Vec<(String, u3
         .map(|kind| (name(kind), COLOURS[kind as usize % COLOURS.len()], false))
         .collect();
     for (wanted, said) in [
-        (true, "flushed, | where it ends"),
-        (false, "never arrived, x where it ends"),
+        (true, "flushed: | marks the end"),
+        (false, "never arrived: x marks the end"),
     ] {
         let is = |line: &Lifeline| {
             is_broken(line) && matches!(line.outcome, LifelineOutcome::Flushed { .. }) == wanted

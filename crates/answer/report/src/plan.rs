@@ -12,6 +12,7 @@ use stackline_core::plan::{
     Warmup, World,
 };
 use stackline_core::units;
+use stackline_core::units::counted;
 
 /// The plan, with a line end behind each line; the stacks of the worlds have the options that were not written.
 #[must_use]
@@ -119,11 +120,11 @@ fn runs(m: &Measurement) -> String {
     let least = if m.until.is_some() { "at least " } else { "" };
     let mut said = vec![format!(
         "{least}{} counted",
-        plural(u64::from(m.runs), "run")
+        counted(u64::from(m.runs), "run")
     )];
     said.push(match m.warmup {
         Warmup::Runs(0) => "no warm-up".to_owned(),
-        Warmup::Runs(n) => format!("after {} to warm up", plural(u64::from(n), "run")),
+        Warmup::Runs(n) => format!("after {} to warm up", counted(u64::from(n), "run")),
         Warmup::Time(time) => format!("after {time} of warm-up runs"),
     });
     said.with(m.time_limit, |limit| format!("each at most {limit}"));
@@ -141,9 +142,9 @@ const fn composer(composer: Composer) -> &'static str {
     match composer {
         Composer::Basic => "one part alone",
         Composer::Parallel => "all parts at once, each measured",
-        Composer::Background => "the first part is measured, the others are background load",
+        Composer::Background => "the first part is measured; the others are background load",
         Composer::PriorityBackground => {
-            "the first part is measured at a higher priority, the others are background load"
+            "the first part is measured at a higher priority; the others are background load"
         }
         Composer::Total => "all parts at once, one figure for all",
     }
@@ -209,7 +210,7 @@ fn data(part: &MeasurementPart) -> String {
         format!(" and {}", size(&data.reply, data.least_drawn))
     };
     let count = match data.count {
-        UnitCount::Units(n) => plural(n, "unit"),
+        UnitCount::Units(n) => counted(n, "unit"),
         UnitCount::Amount(bytes) => match data.last_unit() {
             Some(last) => format!(
                 "{} in total, the last unit {}, units",
@@ -231,14 +232,6 @@ fn data(part: &MeasurementPart) -> String {
         "{count} of {}{reply}, from {from} to {to}{pairs}",
         size(&data.unit, data.least_drawn)
     )
-}
-
-fn plural(n: u64, what: &str) -> String {
-    if n == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{n} {what}s")
-    }
 }
 
 fn access(access: &DataAccess) -> String {

@@ -29,12 +29,10 @@ fn times(count: CountArgument, data: &DataSpec) -> String {
             format!("repeat {n} times")
         }
         (CountArgument::Count, UnitCount::Amount(bytes)) => {
-            format!("repeat until {} are done", units::format_size(bytes))
+            format!("repeat for a total of {}", units::format_size(bytes))
         }
-        (CountArgument::Count, UnitCount::WholeFile) => {
-            "repeat until the whole file is done".to_owned()
-        }
-        (CountArgument::Count, UnitCount::Unlimited) => "repeat until the end".to_owned(),
+        (CountArgument::Count, UnitCount::WholeFile) => "repeat for the whole file".to_owned(),
+        (CountArgument::Count, UnitCount::Unlimited) => "repeat until the run ends".to_owned(),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
             40.0,
             TextAnchor::Start,
             SOFT,
-            "dot: mean of runs, thick line: its 95 % interval, thin line: lowest to highest run",
+            "dot: mean of runs; thick line: its 95 % interval; thin line: lowest to highest run",
         ),
     ];
     let shown = measured.len().min(ROWS);

@@ -349,11 +349,11 @@ fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     let weights = summaries
         .iter()
         .any(uneven)
-        .then(|| "a mean time weights all calls equally, a rate all runs".to_owned());
+        .then(|| "a mean time weights calls equally, a rate weights runs equally".to_owned());
     let alike = summaries
         .iter()
         .any(is_deterministic)
-        .then(|| "mean without ±: deterministic, all runs are equal".to_owned());
+        .then(|| "mean without ±: deterministic, all runs identical".to_owned());
     let first =
         (!summaries.iter().all(is_deterministic)).then(|| "mean ± 95 % over n runs".to_owned());
     let parts: Vec<String> = first
@@ -465,7 +465,7 @@ fn lost_data(summary: &Summary) -> String {
         .lost_share
         .map_or_else(String::new, |share| format!(", {}", figure::percent(share)));
     let lost = summary.lost.unwrap_or(0);
-    format!("lost data ({lost} {what}{share})")
+    format!("lost data ({what}: {lost}{share})")
 }
 
 /// The flags of a row on lines of their own, the deviation, overload and losses with their figures.

@@ -98,7 +98,7 @@ fn hosts(network: &Network) -> Vec<String> {
 fn interface(interface: &NetworkInterface) -> Option<String> {
     let mut said = Vec::new();
     said.with(interface.buffer_frames, |frames| {
-        format!("buffer of {frames} frames")
+        format!("{frames}-frame buffer")
     });
     said.when(interface.single_buffered, "single-buffered");
     said.when(interface.busy_waiting, "busy-waiting");
@@ -151,7 +151,7 @@ fn clock(clock: &ClockModel) -> Option<String> {
         said.push(format!("drifts by {} ppm", clock.drift_ppm));
     }
     if !clock.steps.is_empty() {
-        said.push(format!("set {} times", clock.steps.len()));
+        said.push(format!("steps: {}", clock.steps.len()));
     }
     (!said.is_empty()).then(|| format!("clock {}", said.join(", ")))
 }
@@ -208,15 +208,15 @@ fn described_imp(imp: &ImpSettings) -> String {
     };
     let mut said = vec![machine.to_owned()];
     said.with(imp.reassembly, |messages| {
-        format!("reassembles {messages} messages")
+        format!("messages in reassembly: {messages}")
     });
     said.with(imp.window, |messages| {
-        format!("{messages} messages in flight to another")
+        format!("messages in flight to another IMP: {messages}")
     });
     said.with(imp.channels, |channels| {
-        format!("{channels} channels per line")
+        format!("channels per line: {channels}")
     });
-    said.when(imp.september, "routing of September 1973");
+    said.when(imp.september, "September 1973 routing");
     said.when(imp.unreserved, "no reservation");
     said.when(imp.splits, "splits its load");
     said.join(", ")
@@ -318,8 +318,8 @@ pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     );
     match link.charge {
         Charge::Packet => {}
-        Charge::Frame => said.push("charges for frames".to_owned()),
-        Charge::Wire => said.push("charges for frames, preamble and gap".to_owned()),
+        Charge::Frame => said.push("counts frames against the rate".to_owned()),
+        Charge::Wire => said.push("counts frames, preamble and gap against the rate".to_owned()),
     }
     said
 }
@@ -366,7 +366,7 @@ fn pairs<'a>(network: &Network, host_paths: &'a [HostPath]) -> Vec<PathPair<'a>>
 fn paths(network: &Network, host_paths: &[HostPath]) -> Vec<String> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return vec![format!(
-            "paths between pairs of hosts are omitted for more than {MOST_HOSTS_IN_PAIRS} hosts"
+            "paths between hosts are omitted for networks of more than {MOST_HOSTS_IN_PAIRS} hosts"
         )];
     }
     // Where the path back is the same, the pair is one row.
@@ -489,7 +489,7 @@ fn summary(pairs: &[PathPair<'_>]) -> Vec<String> {
         &[Align::Left, Align::Right, Align::Right],
         rows.collect(),
     );
-    lines.extend((without > 0).then(|| format!("{without} of them have no path")));
+    lines.extend((without > 0).then(|| format!("pairs without a path: {without}")));
     lines
 }
 

@@ -313,7 +313,7 @@ impl AdviceTrial<'_> {
             .filter(|gain| *gain >= FINDS)?;
         finding.share = 1.0 - 1.0 / gain;
         finding.sentence += &format!(
-            "; this costs {:.0} % of the time, according to simulation with and without it",
+            "; this costs {:.0} % of the time, according to simulations with and without it",
             100.0 * finding.share
         );
         Some(finding)

@@ -46,7 +46,7 @@ pub fn fill_by_simulation(
                         .find(|summary| summary.part_index == prediction.part_index);
                     let outcome = summary.and_then(|summary| by_simulation(reason, summary, RUNS));
                     outcome.unwrap_or_else(|| {
-                        unknown(reason, "too few runs finished, and they differ")
+                        unknown(reason, "too few runs finished, and their results differ")
                     })
                 }
                 Err(why) => unknown(reason, why),

@@ -92,7 +92,7 @@ pub fn simulate_records(
             budget.spend(gave_up.map_or(0, |_| each));
             if records.is_empty() {
                 Err(
-                    "no run finished within the number of events that can be simulated at once"
+                    "no run finished within the limit on events that can be simulated at once"
                         .to_owned(),
                 )
             } else {

@@ -100,7 +100,7 @@ impl BlockClientSession {
     /// When it is not.
     pub fn set(&self, id: u32) -> Result<OpenSet> {
         let none =
-            || Error::input(format!("the set {id} is not open")).hint("open it by its name first");
+            || Error::input(format!("the set {id} is not open")).hint("open it by name first");
         lock(&self.sets).get(&id).cloned().ok_or_else(none)
     }
 
@@ -139,9 +139,9 @@ impl BlockClientSession {
         };
         if !supersedes {
             return Err(Error::input(
-                "a list for a set with a prediction supersedes the previous one",
+                "a list for a set with a prediction must supersede the previous one",
             )
-            .hint("remove the prediction, or request more in one list"));
+            .hint("remove the prediction, or request all blocks in one list"));
         }
         let (list, kept) = prediction.list(blocks);
         drop(predictions);

@@ -21,7 +21,7 @@ pub enum ViewerMotion {
 stackline_core::named_values!(ViewerMotion,
     Pan = "pan", "Along the rows at full resolution";
     Zoom = "zoom", "Into the picture and out again";
-    Flight = "flight", "Forward over it, with far tiles coarser than near ones");
+    Flight = "flight", "Forward over the picture, with far tiles coarser than near ones");
 
 /// Somebody who looks at a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -59,14 +59,14 @@ impl BlockSet {
             || self.name.starts_with('.')
         {
             Some(
-                "a name has up to 100 letters, digits, dots, underscores and dashes, and does not start with a dot",
+                "a name may have up to 100 letters, digits, dots, underscores and dashes, and must not start with a dot",
             )
         } else if !(least..=most).contains(&self.block_size) {
-            Some("blocks have 512 bytes to 16 MiB")
+            Some("a block must be 512 bytes to 16 MiB")
         } else if self.bytes == 0 || self.blocks() > limits::MOST_BLOCKS {
-            Some("a set has 1 to 4,294,967,296 blocks")
+            Some("a set must have 1 to 4,294,967,296 blocks")
         } else if self.replicas == 0 || self.replicas > limits::MOST_REPLICAS {
-            Some("a block has 1 to 8 copies")
+            Some("a block must have 1 to 8 copies")
         } else if self
             .picture
             .as_ref()

@@ -136,7 +136,7 @@ fn open_sets(
         (Some(lists), true) => lists.keys().cloned().collect(),
         (None, true) => {
             return Err(Error::input("no set specified")
-                .hint("`stackline blocks list` shows the sets; or use --across SPEC to start everything on a network"));
+                .hint("`stackline blocks list` shows the sets; to start everything on a network, use --across SPEC"));
         }
         _ => request.sets.clone(),
     };
@@ -147,7 +147,7 @@ fn open_sets(
         };
         let of_set = lists.get(&name).cloned().ok_or_else(|| {
             Error::input(format!("the trace has no lists for the set {name}"))
-                .hint("omit the set to request all sets of the trace")
+                .hint("omit the set to request all sets in the trace")
         })?;
         Ok((set, Demand::CapturedLists(of_set)))
     };
@@ -163,12 +163,12 @@ fn notes(outcome: &BlockReplayOutcome) -> Vec<String> {
         .collect();
     if outcome.latest.0 > LATE.0 {
         notes.push(format!(
-            "a list was {} late: this machine was too busy to keep the schedule",
+            "a list was {} late: this machine was too busy to keep to the schedule",
             format_time(outcome.latest.seconds())
         ));
     }
     if outcome.interrupted {
-        notes.push("INCOMPLETE: it was stopped early".into());
+        notes.push("INCOMPLETE: stopped early".into());
     }
     notes
 }
@@ -202,7 +202,7 @@ fn wait_for_servers(client: &BlockClient, servers: Option<usize>) -> Result<()> 
     {
         if Instant::now() > until {
             return Err(Error::environment(format!(
-                "{servers} servers were not up within 20 s"
+                "not all servers came up within 20 s ({servers} expected)"
             )));
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -76,7 +76,7 @@ fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result
         .map_err(|error| unread(path, &error))?;
     if bytes == 0 {
         return Err(Error::input(format!("{} is empty", path.display()))
-            .hint("a set has at least one byte"));
+            .hint("a set must have at least one byte"));
     }
     let mut first = [0; 8];
     let filled = file
@@ -110,7 +110,7 @@ fn pyramid(
     block: Option<u64>,
 ) -> Result<OpenedSource> {
     if block.is_some_and(|block| block != about.tile_bytes()) {
-        let error = Error::input("the blocks of a picture are its tiles, of 48 KiB each");
+        let error = Error::input("a picture's blocks are its tiles, 48 KiB each");
         return Err(error.hint("omit --block, or load the picture file unchanged with --plain"));
     }
     let bytes = about.tiles() * about.tile_bytes();
@@ -130,7 +130,7 @@ fn block_size(block: Option<u64>) -> Result<u32> {
         .ok()
         .filter(|block| (least..=most).contains(block))
         .ok_or_else(|| {
-            Error::input(format!("a block size of {block} bytes is not possible"))
+            Error::input(format!("a block size of {block} bytes is not supported"))
                 .hint("use 512 B to 16 MiB")
         })
 }

@@ -187,8 +187,8 @@ impl BlockClient {
                 BlockDataTransport::Udp | BlockDataTransport::Rtp
             )
         {
-            return Err(Error::input("only datagrams are paced")
-                .hint("use the transport udp or rtp; tcp and blast pace themselves"));
+            return Err(Error::input("only datagrams can be paced")
+                .hint("use the udp or rtp transport; tcp and blast pace themselves"));
         }
         let role = if options.key.is_some() {
             BlockPeerRole::Loader
@@ -382,7 +382,7 @@ impl BlockClient {
                 0 if all == 1 => format!("{holder} holds a damaged block"),
                 0 => format!("{holder} holds {all} damaged blocks"),
                 covered => format!(
-                    "{} came from another copy: {holder} holds damaged ones",
+                    "{} came from another copy: {holder} holds damaged blocks",
                     blocks(covered)
                 ),
             }
@@ -497,17 +497,17 @@ impl Drop for BlockClient {
 /// What a message says that is not the answer.
 pub(crate) fn refusal(message: &Message) -> Error {
     let Message::Refused(refused) = message else {
-        return Error::environment("the master answered another request");
+        return Error::environment("the master answered a different request");
     };
     let words = refused.words.clone();
     match Why::of(refused.why) {
         Why::NoSet => Error::input(words).hint("`stackline blocks list` shows the existing sets"),
-        Why::Busy => Error::input(words).hint("choose another name, or `stackline blocks delete` the old one first"),
-        Why::Key => Error::input(words).hint("create the key that writing needs with `stackline blocks key`"),
+        Why::Busy => Error::input(words).hint("choose another name, or delete the old set first with `stackline blocks delete`"),
+        Why::Key => Error::input(words).hint("writing needs a key: create one with `stackline blocks key`"),
         Why::Full => Error::environment(words)
             .hint("add a server or a disk: the space of deleted sets is not reused"),
         Why::Memory => Error::environment(words).hint(
-            "free space on the disk of the master's --data, then restart the master: acknowledged data is kept",
+            "free space on the disk that holds the master's --data, then restart the master: acknowledged data is kept",
         ),
         Why::NoBlock | Why::Malformed => Error::input(words),
         _ => Error::environment(words),

@@ -242,7 +242,7 @@ fn reach(address: &str) -> Result<TcpStream> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| {
-            Error::input(format!("{address} is not an address: {error}"))
+            Error::input(format!("{address} is not a valid address: {error}"))
                 .hint("write HOST:PORT, as in 10.0.0.5:7480")
         })?
         .collect();
@@ -309,8 +309,9 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
     let error = Error::environment(format!("{address} refused the connection: {words}"));
     match why {
         Why::Version => error.hint("run the same version of stackline on both sides"),
-        Why::Key => error
-            .hint("give master, servers and loaders the same key file (`stackline blocks key`)"),
+        Why::Key => error.hint(
+            "give the master, servers and loaders the same key file (`stackline blocks key`)",
+        ),
         Why::Limit => error.hint("try again, or close other clients first"),
         _ => error,
     }
@@ -338,7 +339,7 @@ pub fn accept_connection(
     };
     if hello.magic != MAGIC {
         return Err(BlockConnectionEnd::Broken(
-            "the peer speaks another protocol".into(),
+            "the peer speaks a different protocol".into(),
         ));
     }
     if hello.version != VERSION {

@@ -82,7 +82,7 @@ impl BlockConnectionSlots {
         stream: &TcpStream,
     ) -> io::Result<impl FnOnce() + Send + use<>> {
         let words = format!(
-            "{} has {} connections that have not authenticated: the oldest was closed",
+            "{} has {} unauthenticated connections: the oldest was closed",
             self.name, self.limits.strangers
         );
         let stream = stream.try_clone()?;
@@ -98,14 +98,14 @@ impl BlockConnectionSlots {
         let place = if role.proves() {
             let words = || {
                 format!(
-                    "{} has reached its limit of loaders and servers: {}",
+                    "{} has reached its limit of {} loaders and servers",
                     self.name, self.limits.trusted
                 )
             };
             self.trusted.enter().ok_or_else(words)?
         } else {
             let words = format!(
-                "{} has reached its limit of readers: {}; the one that was idle longest was disconnected",
+                "{} has reached its limit of {} readers; the one idle the longest was disconnected",
                 self.name, self.limits.readers
             );
             let stream = stream.try_clone().map_err(|error| error.to_string())?;

@@ -68,7 +68,10 @@ fn cannot_be_a_disk(path: &Path) -> Error {
 }
 
 fn is_taken(path: &Path) -> Error {
-    let error = Error::input(format!("another server uses the disk {}", path.display()));
+    let error = Error::input(format!(
+        "another server is using the disk {}",
+        path.display()
+    ));
     error.hint("give each server its own disks")
 }
 
@@ -384,8 +387,7 @@ impl BlockDisk {
 
 /// What the first page of a disk says; an empty disk gets one.
 fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> Result<Page> {
-    let failed =
-        |error: io::Error| Error::environment(format!("the disk {}: {error}", path.display()));
+    let failed = |error: io::Error| Error::environment(format!("disk {}: {error}", path.display()));
     let mut bytes = [0; page::LENGTH];
     read_up_to(file, &mut bytes).map_err(failed)?;
     match page::parse_page(&bytes) {
@@ -418,10 +420,10 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
         ))
         .hint("restore its first 68 bytes from a copy; nothing was written")),
         DiskPageContent::Newer(version) => Err(Error::environment(format!(
-            "the disk {} has version {version}, which this program does not know",
+            "the disk {} has version {version}, which this program does not support",
             path.display()
         ))
-        .hint("serve it with the newer stackline that made it; nothing was written")),
+        .hint("serve it with the newer stackline that created it; nothing was written")),
         DiskPageContent::Other => {
             let error = Error::input(format!(
                 "{} holds something other than blocks",

@@ -70,8 +70,8 @@ pub fn replay_emulated(session: &EmulatedSession<'_>, interrupted: &AtomicBool) 
     let roles = &session.roles;
     if roles.servers.contains(&roles.client) || roles.servers.contains(&roles.master) {
         return Err(
-            Error::input("a server shares its host with the client or the master")
-                .hint("name other hosts with --client, --master-host and --server"),
+            Error::input("a server must not share a host with the client or the master")
+                .hint("choose other hosts with --client, --master-host and --server"),
         );
     }
     // However it is ended: what was started ends, and the directory with the key goes, before this process does.
@@ -169,7 +169,7 @@ fn fill(
         .map_or((0, 0), |picture| (picture.width, picture.height));
     let text = format!("terrain:{width}x{height}:{}", session.request.seed);
     let mut terrain =
-        Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is not a terrain")))??;
+        Terrain::of(&text).ok_or_else(|| Error::input(format!("invalid terrain {text}")))??;
     load::load(&client, made, &session.set, &mut terrain, None, |_| {
         goes_on(interrupted)
     })?;

@@ -101,10 +101,10 @@ pub fn read_lists(path: &Path) -> Result<Lists> {
         }
         let set = words.next().ok_or_else(|| wrong("no set"))?;
         let blocks: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
-        let blocks = blocks.ok_or_else(|| wrong("a block is not a number"))?;
+        let blocks = blocks.ok_or_else(|| wrong("a block number is invalid"))?;
         if blocks.len() > limits::LONGEST_LIST {
             return Err(wrong(
-                "it has more than 8192 blocks, the most that a list may have",
+                "it has more than 8192 blocks, the maximum for a list",
             ));
         }
         let of_set = lists.entry(set.to_owned()).or_default();
@@ -141,7 +141,7 @@ mod tests {
         let path = directory.path().join("trace");
         for (text, what) in [
             ("0 map 1\nx map 1\n", "line 2"),
-            ("0 map 1 y\n", "not a number"),
+            ("0 map 1 y\n", "block number is invalid"),
             ("0\n", "no set"),
             ("1 map 1\n0 map 1\n", "earlier than the list above"),
             ("-1 map 1\n", "time is invalid"),

@@ -146,11 +146,11 @@ fn same(about: &BlockSet, source: &mut dyn BlockSource, number: u64, checksum: u
         return Ok(());
     }
     let error = Error::input(format!(
-        "the set {} was started with different content: its block {number} differs",
+        "the set {} was created with different content: its block {number} differs",
         about.name
     ));
     Err(error.hint(
-        "choose another name, or remove what was loaded with `stackline blocks delete` first",
+        "choose another name, or first use `stackline blocks delete` to remove what was loaded",
     ))
 }
 

@@ -297,7 +297,7 @@ impl MasterServiceShared {
                         (ended, state.machine.server_name(connection))
                     {
                         (self.options.say)(&format!(
-                            "the server {name} no longer answers: it counts as down"
+                            "the server {name} no longer answers: it is considered down"
                         ));
                     }
                     return;
@@ -416,7 +416,7 @@ impl MasterServiceShared {
     fn report_closed(&self) {
         if let Some(count) = self.closed.happened(std::time::Instant::now()) {
             (self.options.say)(&format!(
-                "connections closed because they left too much unread: {count}"
+                "connections closed because their peers left too much unread: {count}"
             ));
         }
     }

@@ -259,9 +259,7 @@ fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
 }
 
 /// What can be done about a file that is there and cannot be understood.
-const DAMAGED: &str = "the file is damaged, or is not a master's file: restore a copy of it. The disks keep their \
-                       blocks meanwhile; do not start an empty master for these disks, as it does not know their \
-                       blocks";
+const DAMAGED: &str = "the file is damaged, or is not a master's file: restore it from a copy. The disks keep their blocks meanwhile; do not start an empty master for these disks, as it would not know their blocks";
 
 /// What can be done where the file cannot be opened, by the cause.
 fn hint(error: &DatabaseError) -> &'static str {
@@ -271,13 +269,13 @@ fn hint(error: &DatabaseError) -> &'static str {
             "another master is using this file: stop it, or name another place with --data DIRECTORY"
         }
         DatabaseError::UpgradeRequired(_) => {
-            "an older program wrote this file: start the master of that program, or restore a copy that this program wrote"
+            "an older version wrote this file: start that version of the master, or restore a copy that this version wrote"
         }
         DatabaseError::Storage(StorageError::Io(error)) => match error.kind() {
             // It is shorter than it says, or no such file at all.
             ErrorKind::UnexpectedEof | ErrorKind::InvalidData => DAMAGED,
             ErrorKind::PermissionDenied => {
-                "this user may not read and write the file: change its owner or mode, or start the master as its owner"
+                "this user lacks permission to read and write the file: change its owner or mode, or start the master as its owner"
             }
             ErrorKind::NotFound | ErrorKind::NotADirectory => {
                 "the directory does not exist: create it, or name another with --data DIRECTORY"
@@ -439,7 +437,7 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             let hint = MasterStore::open(&path).unwrap_err().hint.unwrap();
             assert!(
-                hint.starts_with("the file is damaged") && hint.contains("restore a copy"),
+                hint.starts_with("the file is damaged") && hint.contains("restore it from a copy"),
                 "{case}: {hint}"
             );
         }

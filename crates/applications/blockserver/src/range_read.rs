@@ -103,7 +103,7 @@ fn read(
             }
             None if heard.elapsed() >= SILENCE => {
                 return Err(Error::measurement(format!(
-                    "{waiting} blocks of {} do not arrive",
+                    "not all blocks of {} arrived: {waiting} missing",
                     set.about.name
                 ))
                 .hint("`stackline blocks list` shows which servers are up"));
@@ -145,7 +145,7 @@ fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>
         true => "`stackline blocks list` shows which servers and disks are up".to_owned(),
         false => {
             format!(
-                "damaged copies are at {}; load the data again under another name to have it intact",
+                "damaged copies are at {}; to get an intact set, load the data again under another name",
                 named.join("; ")
             )
         }

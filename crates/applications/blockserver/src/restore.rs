@@ -216,10 +216,10 @@ impl<'r> SetReader<'r> {
         let is_empty = fs::read_dir(path).map(|mut entries| entries.next().is_none());
         if path.symlink_metadata().is_ok() && !is_empty.unwrap_or(false) {
             let error = Error::input(format!(
-                "{} already exists, and the set is a directory",
+                "{} already exists and is not an empty directory",
                 path.display()
             ));
-            return Err(error.hint("name a new or an empty directory with -o"));
+            return Err(error.hint("name a new or empty directory with -o"));
         }
         let parent = path
             .parent()
@@ -314,7 +314,7 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         // Blocks come in any order.
         ErrorKind::NotSeekable => Error::input(format!(
-            "cannot write to {} at every position",
+            "cannot write to {} at arbitrary positions",
             path.display()
         ))
         .hint("name a file with -o, not a pipe"),

@@ -376,7 +376,7 @@ impl DiskServerShared {
             && let Some(count) = self.closed.happened(std::time::Instant::now())
         {
             let words =
-                "clients that were closed because they did not read while others waited for space";
+                "clients disconnected because they did not read while others waited for space";
             (self.options.say)(&format!("{words}: {count}"));
         }
     }
@@ -387,12 +387,12 @@ impl DiskServerShared {
         if let Some(more) = words {
             let path = &slot.disk.about().path;
             let others = if more > 0 {
-                format!(", and {more} others since the last report")
+                format!("; {more} more since the last report")
             } else {
                 String::new()
             };
             (self.options.say)(&format!(
-                "disk {path}: the block at byte {} ({} bytes) is not the one that was written{others}",
+                "disk {path}: the block at byte {} ({} bytes) differs from what was written{others}",
                 spot.offset, spot.length
             ));
         }
@@ -415,7 +415,7 @@ impl DiskServerShared {
             if was_writable && !writable {
                 let path = &slot.disk.about().path;
                 (self.options.say)(&format!(
-                    "disk {path} is read-only from now on: no more blocks are placed on it"
+                    "disk {path} is now read-only: no more blocks will be placed on it"
                 ));
             }
             if up != slot.is_up.swap(up, Ordering::Relaxed) {

@@ -8,7 +8,7 @@ use stackline_core::error::{Error, Result};
 fn picture(about: &BlockSet) -> Result<&Pyramid> {
     about.picture.as_ref().ok_or_else(|| {
         Error::input(format!("the set {} is not a picture", about.name))
-            .hint("omit --tile; --blocks reads a part of it")
+            .hint("omit --tile; use --blocks to read a part of it")
     })
 }
 
@@ -73,7 +73,7 @@ pub fn png_of(about: &BlockSet, pixels: &[u8]) -> Result<Vec<u8>> {
     let picture = picture(about)?;
     let colours = find_colour_type(picture).ok_or_else(|| {
         let bytes = picture.pixel_bytes;
-        Error::input(format!("PNG does not support pixels of {bytes} bytes"))
+        Error::input(format!("PNG does not support {bytes}-byte pixels"))
     })?;
     encode_png(picture, colours, pixels, png::Compression::default())
         .map_err(|error| Error::measurement(format!("cannot write the tile as PNG: {error}")))

@@ -916,7 +916,7 @@ fn a_list_streams_its_blocks() {
         assert_eq!(answer.status, 400, "{numbers}");
         assert_eq!(
             answer.text(),
-            format!("400: no block has the number {end}: it marks the end of a list\n")
+            format!("400: {end} is not a block number: it marks the end of a list\n")
         );
     }
     let last = records(&http.get(&format!("/map/blocks?numbers={}", end - 1)).body);

@@ -211,7 +211,7 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
     assert!(
         error
             .message
-            .contains("the master has reached its limit of readers: 16"),
+            .contains("the master has reached its limit of 16 readers"),
         "{error:?}"
     );
     // As many loaders as it takes, and one more, which is told so.
@@ -226,7 +226,7 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
     assert!(
         error
             .message
-            .contains("the master has reached its limit of loaders and servers: 3"),
+            .contains("the master has reached its limit of 3 loaders and servers"),
         "{error:?}"
     );
     drop((silent, readers, attached, loaders));

@@ -97,7 +97,7 @@ impl DisplayEndReason {
                 format!("it does not speak version {VERSION} of the display protocol")
             }
             Self::Stranger => "it does not know the display's secret".to_owned(),
-            Self::Beyond => "client exceeded its credit".to_owned(),
+            Self::Beyond => "the client exceeded its credit".to_owned(),
         }
     }
 }

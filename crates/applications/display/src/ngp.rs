@@ -288,7 +288,7 @@ impl Near {
                 }
                 MISSING => {
                     let missing = NgpDefinitionDigest::try_from(body)
-                        .map_err(|_| Broken("a missing definition has no valid digest"))?;
+                        .map_err(|_| Broken("a missing definition has an invalid digest"))?;
                     let items = lock(&self.sent)
                         .get(&missing)
                         .ok_or(Broken("the missing definition was never sent"))?;
@@ -358,7 +358,7 @@ impl Far {
                     let key = body
                         .strip_prefix(&MAGIC)
                         .and_then(|key| NgpDefinitionKey::try_from(key).ok());
-                    let key = key.ok_or(Broken("it speaks another protocol version"))?;
+                    let key = key.ok_or(Broken("it speaks a different protocol version"))?;
                     self.is_greeted = true;
                     self.store = kept.take().map(|kept| kept(&key)).unwrap_or_default();
                     let announced: Vec<u8> = lock(&self.store)
@@ -373,12 +373,14 @@ impl Far {
                 }
                 (_, false) => return Err(Broken("it did not authenticate")),
                 (AGAIN, _) => lock(&self.store).keep(&body),
-                (HELLO | MISSING, _) => return Err(Broken("a client does not send such frames")),
+                (HELLO | MISSING, _) => {
+                    return Err(Broken("a client does not send frames of this kind"));
+                }
                 _ => {
                     self.waiting_bytes += body.len();
                     if self.waiting_bytes > WAITING {
                         return Err(Broken(
-                            "too much data waits for a definition that was not resent",
+                            "too much data is waiting for a definition that was not resent",
                         ));
                     }
                     self.waiting.push_back((what, body));
@@ -387,7 +389,7 @@ impl Far {
             self.go_on(&mut requests)?;
             // A short frame can name a long definition, but no client may send more than its credit.
             if requests.len() > 2 * CREDIT as usize {
-                return Err(Broken("client exceeded its credit"));
+                return Err(Broken("the client exceeded its credit"));
             }
         }
         Ok(requests)
@@ -434,7 +436,7 @@ impl Far {
                     let (times, request) = body.split_first_chunk().ok_or(short)?;
                     let times = usize::from(u16::from_be_bytes(*times));
                     if requests.len() + times * request.len() > 2 * CREDIT as usize {
-                        return Err(Broken("client exceeded its credit"));
+                        return Err(Broken("the client exceeded its credit"));
                     }
                     (0..times).for_each(|_| requests.extend_from_slice(request));
                 }
@@ -588,7 +590,7 @@ mod tests {
             far.receive(&frames, |_| SharedStore::default())
                 .unwrap_err()
                 .words(),
-            "too much data waits for a definition that was not resent"
+            "too much data is waiting for a definition that was not resent"
         );
     }
 

@@ -113,7 +113,7 @@ impl DisplayAddress {
         }
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() {
-                Err("a path after `unix:`".into())
+                Err("expected a path after `unix:`".into())
             } else {
                 Ok(Self::Unix(path.into()))
             };
@@ -133,17 +133,16 @@ impl DisplayAddress {
             };
             let below = Self::of(rest).ok().filter(is_stream);
             return below.map(|below| Self::Ngp(Box::new(below), NgpSentDefinitions::new(), changes)).ok_or_else(|| {
-                format!("a stream after `{prefix}`, as in {prefix}127.0.0.1:7085, {prefix}unix:PATH or \
-                         {prefix}pup:127.0.0.1:7085")
+                format!("a stream must follow `{prefix}`, as in {prefix}127.0.0.1:7085, {prefix}unix:PATH or {prefix}pup:127.0.0.1:7085")
             });
         }
         if let Some(rest) = text.strip_prefix("vio:") {
             // An argument can be read by every user of the machine.
             if rest.contains('@') {
-                return Err("vio:HOST:PORT/ADDRESS without a secret: the secret comes from a file or the environment".into());
+                return Err("omit the secret, as in vio:HOST:PORT/ADDRESS: it comes from a file or the environment".into());
             }
             return Self::through(rest).ok_or_else(|| {
-                "vio:HOST:PORT/ADDRESS: an internet server, and the HOST:PORT or pup:HOST:PORT that it connects to".into()
+                "use vio:HOST:PORT/ADDRESS: the internet server's address, then the HOST:PORT or pup:HOST:PORT to connect to".into()
             });
         }
         let named = SCHEMES
@@ -157,8 +156,8 @@ impl DisplayAddress {
             return Ok((scheme.address)(place.to_owned()));
         }
         Err(match scheme.prefix {
-            "" => "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into(),
-            prefix => format!("HOST:PORT after `{prefix}`"),
+            "" => "expected HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into(),
+            prefix => format!("expected HOST:PORT after `{prefix}`"),
         })
     }
 
@@ -315,7 +314,7 @@ fn terminal(is_one: bool) -> Result<DisplayStream> {
 
 fn tcp(address: &str) -> io::Result<DisplayStream> {
     const PATIENCE: Duration = Duration::from_secs(10);
-    let mut last = io::Error::other("it has no address");
+    let mut last = io::Error::other("the name has no address");
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, PATIENCE) {
             Ok(stream) => {

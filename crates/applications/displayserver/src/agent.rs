@@ -270,7 +270,7 @@ fn keep(
         refused += u32::from(said_hello && !is_known);
         if refused >= REFUSALS {
             return Err(format!(
-                "the display at {display} does not accept a client: the secret or the version may be wrong"
+                "the display at {display} does not accept clients: the secret or the version may be wrong"
             ));
         }
         // A display that takes nobody is not asked again and again without a pause.

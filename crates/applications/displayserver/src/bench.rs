@@ -76,7 +76,7 @@ stackline_core::named_values!(DisplayBenchPicture,
     Vectors = "vectors";
     Rectangles = "rectangles";
     Text = "text";
-    Short = "short", "Lines of 10 pixels, as in x11perf; only if named");
+    Short = "short", "Lines 10 pixels long, as in x11perf; run only if named");
 
 impl DisplayBenchPicture {
     /// Those of the paper.

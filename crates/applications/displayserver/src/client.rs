@@ -107,17 +107,16 @@ impl DisplayClient {
             Ok(DisplayAnswer::Refused { request: 0, why }) if why == DisplayRefusal::NoDisplay as u8 => Err(Error::environment(
                 format!("the agent at {address} has no display: none answers at the address that it uses"),
             )
-            .hint("start a display (`stackline display serve`), or start the agent with another one (`--to`)")),
+            .hint("start a display (`stackline display serve`), or point the agent at another one (`--to`)")),
             Ok(DisplayAnswer::Refused { request: 0, why }) if why == DisplayRefusal::TooMany as u8 => {
                 Err(Error::environment(format!("the display at {address} has reached its client limit"))
-                    .hint("stop one of them, or start another display: `stackline display serve --listen HOST:PORT`"))
+                    .hint("stop one of its clients, or start another display: `stackline display serve --listen HOST:PORT`"))
             }
             Ok(_) => Err(Error::environment(format!("the server at {address} is not a display"))),
             // That nobody is there was said with what would be.
             Err(error) if error.blame == Blame::Environment => Err(error),
             Err(error) => Err(error
-                .hint("the display may require another secret (--secret-file), listen for `ngp:` there, or speak \
-                       another version")),
+                .hint("the display may require a different secret (--secret-file), listen for `ngp:` there, or speak a different version")),
         }
     }
 
@@ -300,7 +299,7 @@ impl DisplayClient {
             let mut piece = [0; 16 << 10];
             match self.stream.read(&mut piece) {
                 Ok(0) if self.refused == Some((0, DisplayRefusal::NoDisplay)) => {
-                    return Err(Error::measurement("the agent's display is gone and did not come back").hint(
+                    return Err(Error::measurement("the agent's display went away and did not come back").hint(
                         "restart it (`stackline display serve`); the agent's `--patience` sets how long it waits",
                     ));
                 }

@@ -50,7 +50,7 @@ impl DisplayListener {
             let why = match error.kind() {
                 io::ErrorKind::NotFound => "create its directory, or choose another address",
                 io::ErrorKind::PermissionDenied => {
-                    "this program lacks the permission: choose another address"
+                    "this program lacks permission: choose another address"
                 }
                 io::ErrorKind::InvalidInput => {
                     "a unix socket path has at most 107 bytes: choose a shorter one"
@@ -60,18 +60,18 @@ impl DisplayListener {
                 }
                 _ => "another program may be using it: choose another address",
             };
-            let hint = format!("{why} (`--listen`, for a page `--view`)");
+            let hint = format!("{why} (`--listen`; for a page, `--view`)");
             cannot_listen(address, &error, &hint)
         };
         match address {
-            DisplayAddress::Vio(..) => Err(Error::input("an internet server connects to others, but nothing can connect to it")
-                .hint("listen at HOST:PORT, pup:HOST:PORT or unix:PATH")),
+            DisplayAddress::Vio(..) => Err(Error::input("an internet server opens connections to streams; it cannot accept them")
+                .hint("listen on HOST:PORT, pup:HOST:PORT or unix:PATH")),
             DisplayAddress::Terminal | DisplayAddress::Pipe => {
-                Err(Error::input("nothing can connect to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
+                Err(Error::input("nothing can connect to this program's terminal or pipes").hint("listen on HOST:PORT or unix:PATH"))
             }
             DisplayAddress::Ngp(below, _, NgpChangeDelivery::Newest) => {
-                Err(Error::input("the client chooses which changes are sent, so nothing can listen at `ngp-newest:`")
-                    .hint(format!("listen at ngp:{below}; clients name it ngp-newest:{below}")))
+                Err(Error::input("the client chooses which changes are sent, so nothing can listen on `ngp-newest:`")
+                    .hint(format!("listen on ngp:{below}; clients use ngp-newest:{below}")))
             }
             DisplayAddress::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), NgpDefinitionStores::default())),
             DisplayAddress::Unix(path) => {
@@ -82,8 +82,7 @@ impl DisplayListener {
                 once_free(listens).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
             }
             DisplayAddress::Messages(_) => Err(Error::input("V messages have no connections to listen for").hint(
-                "serve a display over them with `display serve --listen ikp:HOST:PORT`; others listen at HOST:PORT or \
-                 unix:PATH",
+                "serve a display over them with `display serve --listen ikp:HOST:PORT`; other programs listen on HOST:PORT or unix:PATH",
             )),
             DisplayAddress::Tcp(place) => once_free(|| TcpListener::bind(place)).map(Self::Tcp).map_err(failed),
             DisplayAddress::Pup(place) => PupListener::bind(place).map(Self::Pup).map_err(failed),

@@ -31,7 +31,7 @@ pub(crate) const ENDS: u8 = 2;
 pub(crate) fn address(text: &str) -> io::Result<SocketAddr> {
     text.to_socket_addrs()?
         .next()
-        .ok_or_else(|| io::Error::other("it has no address"))
+        .ok_or_else(|| io::Error::other("the name has no address"))
 }
 
 /// A failure of a transport in its sentence; hints are of whoever knows what was wanted.

@@ -150,7 +150,7 @@ fn run(
         let was_measured = is_measured();
         let now = simulation.next(AT_MOST)?.ok_or_else(|| {
             Error::measurement(
-                "the simulated trials do not finish within 30 days of simulated time",
+                "the simulated trials did not finish within 30 days of simulated time",
             )
             .hint("use fewer trials (`--trials`), a smaller picture or a faster line")
         })?;
@@ -210,15 +210,15 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
         if internet == Some(from) {
             return refused(
                 "the internet server belongs to the display",
-                "put it on the display's host or on a third one",
+                "put it on the display's host or on a third host",
             );
         }
     }
     let third = internet.unwrap_or(to);
     match (scene.class, scene.carrier) {
         (DisplaySceneClass::Local, _) if from != to => refused(
-            "a local application is on the display's host",
-            "name one host twice, or choose another class",
+            "a local application must run on the display's host",
+            "name the same host twice, or choose another class",
         ),
         (DisplaySceneClass::Local, _) => Ok([from, to, third]),
         _ if from == to => refused(
@@ -229,12 +229,12 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
             Ok([from, to, third])
         }
         (DisplaySceneClass::Messages, _) => refused(
-            "messages between V hosts go over `ikp`",
+            "messages between V hosts are sent over `ikp`",
             "use `--over ikp`, or choose another class",
         ),
         (_, DisplaySceneCarrier::Ikp) => refused(
-            "this class has no messages",
-            "`agent` and `messages` go over `ikp`",
+            "this class sends no messages",
+            "`agent` and `messages` use `ikp`",
         ),
         (DisplaySceneClass::Terminal | DisplaySceneClass::Distributed, _) => Ok([from, to, third]),
     }

@@ -120,7 +120,7 @@ fn greet(
         None => {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "only programs of this user get a terminal here",
+                "only this user's programs can open a terminal here",
             ));
         }
     }

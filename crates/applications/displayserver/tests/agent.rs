@@ -222,7 +222,7 @@ fn a_client_that_connects_in_vain_gets_the_reason() {
     assert!(
         why(&nowhere, b"").ends_with("has no display: none answers at the address that it uses")
     );
-    // A display without a secret behind an agent with one, which only those pass who know it.
+    // A display omit the secret behind an agent with one, which only those pass who know it.
     let (listener, display) = listen();
     DisplayServer::new(DisplayClientLimits::default(), Vec::new()).listen(listener, |_| {});
     let place = known(&display, Duration::from_secs(10), b"secret");

@@ -165,7 +165,7 @@ fn what_it_does_not_do_is_said_in_a_sentence() {
     assert!(
         DisplayAddress::of("vio:word@127.0.0.1:1/127.0.0.1:2")
             .unwrap_err()
-            .contains("without a secret")
+            .contains("omit the secret")
     );
     assert!(!format!("{:?} {}", known(&tcp), known(&tcp)).contains("the secret"));
     // As many as may be; those that go make room.

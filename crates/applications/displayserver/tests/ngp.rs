@@ -194,7 +194,7 @@ fn nobody_listens_for_the_newest_changes_alone() {
     let error =
         DisplayListener::at(&DisplayAddress::of("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
     assert!(error.message.contains("the client chooses"), "{error}");
-    assert!(error.hint.unwrap().contains("listen at ngp:127.0.0.1:0"));
+    assert!(error.hint.unwrap().contains("listen on ngp:127.0.0.1:0"));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_client_of_another_protocol_gets_the_reason() {
         assert!(
             DisplayAddress::of(wrong)
                 .unwrap_err()
-                .contains("a stream after `ngp:`"),
+                .contains("a stream must follow `ngp:`"),
             "{wrong}"
         );
     }

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, stdin, stdout};
 pub(crate) fn agent(flags: &flags::AgentFlags) -> Result {
     if stdin().is_terminal() {
         output::say(
-            &"this is the agent's end of a pipe, which `stackline run` starts automatically (Ctrl-D exits)",
+            &"the agent reads from a pipe and is started automatically by `stackline run` (Ctrl-D exits)",
         );
     }
     if let Some(net) = &flags.net_namespace {

@@ -40,7 +40,7 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
         .or_else(key::usual_place)
         .ok_or_else(|| {
             Error::environment("cannot store the key: there is no home directory")
-                .hint("name a file: `stackline blocks key FILE`")
+                .hint("specify a file: `stackline blocks key FILE`")
         })?;
     key::create_key_file(&path)?;
     output::print(&format!("{}\n", path.display()))?;

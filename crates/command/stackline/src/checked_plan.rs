@@ -34,11 +34,11 @@ impl Specification for SpecSource {
         let is_nothing = |plan: &Plan| plan.measurements.is_empty();
         if checked.plan.as_ref().is_some_and(is_nothing) {
             let message = format!(
-                "there is nothing to do: the specification ({}) has no measurement",
+                "there is nothing to do: the specification ({}) has no measurements",
                 self.name
             );
             return Err(
-                Error::input(message).hint("write one, such as `10 request_response 32*1000;`")
+                Error::input(message).hint("add one, such as `10 request_response 32*1000;`")
             );
         }
         report(self, checked, flags)
@@ -91,8 +91,9 @@ pub(crate) fn overrides(flags: &SpecTextFlags) -> Result<Overrides> {
         .iter()
         .map(|text| stackline_spec::host_argument(text));
     let hosts = parsed.collect::<std::result::Result<Vec<_>, String>>();
-    let hosts = hosts
-        .map_err(|e| Error::input(e).hint("--host NAME=local or --host NAME=ssh:USER@ADDRESS"))?;
+    let hosts = hosts.map_err(|e| {
+        Error::input(e).hint("use --host NAME=local or --host NAME=ssh:USER@ADDRESS")
+    })?;
     Ok(Overrides {
         over: flags.over.clone(),
         world: flags.world,
@@ -111,7 +112,7 @@ fn cores(cpu: &[usize]) -> Result<Option<(usize, usize)>> {
         [initiator, responder] => Ok(Some((*initiator, *responder))),
         _ => Err(
             Error::input("--cpu takes one core, or two: initiator,responder")
-                .hint("--cpu 0 or --cpu 0,1"),
+                .hint("use --cpu 0 or --cpu 0,1"),
         ),
     }
 }

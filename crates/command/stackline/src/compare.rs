@@ -49,7 +49,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let after = flags.after.as_ref();
     if let Some(run) = after.and_then(|after| itself(&flags.before, after)) {
         output::say(&format_args!(
-            "note: both are the same run, {}: it is compared with itself",
+            "note: both arguments name the same run, {}; comparing it with itself",
             run.display()
         ));
     }
@@ -62,32 +62,45 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let gate = flags
         .fail_above
         .map(|limit| judge_gate(&comparisons, decisive, limit));
-    if flags.json {
-        let mut json = stackline_report::comparison_json(&comparisons);
-        json["segments"] = stackline_report::segment_comparison_json(&segments);
+    let compared = Compared {
+        measurements: comparisons,
+        requests,
+        segments,
+    };
+    print(&compared, gate.as_ref(), flags.json)?;
+    let Some(gate) = gate else {
+        return Ok(Exit::Done);
+    };
+    note_unlike_texts(flags, &compared.measurements);
+    Ok(report_gate(&gate))
+}
+
+fn print(compared: &Compared, gate: Option<&GateOutcome>, json: bool) -> Result<()> {
+    let Compared {
+        measurements: comparisons,
+        requests,
+        segments,
+    } = compared;
+    if json {
+        let mut json = stackline_report::comparison_json(comparisons);
+        json["segments"] = stackline_report::segment_comparison_json(segments);
         if !requests.is_empty() {
-            json["requests"] = stackline_report::segment_comparison_json(&requests);
+            json["requests"] = stackline_report::segment_comparison_json(requests);
         }
-        if let Some(gate) = &gate {
+        if let Some(gate) = gate {
             json["gate"] = stackline_report::gate_json(gate);
         }
         output::json(&json, false)?;
     } else {
         let mut texts = Vec::new();
-        texts.extend((!comparisons.is_empty()).then(|| stackline_report::comparison(&comparisons)));
-        texts.extend(
-            (!requests.is_empty()).then(|| stackline_report::request_comparison(&requests)),
-        );
-        texts.extend(
-            (!segments.is_empty()).then(|| stackline_report::segment_comparison(&segments)),
-        );
+        texts.extend((!comparisons.is_empty()).then(|| stackline_report::comparison(comparisons)));
+        texts
+            .extend((!requests.is_empty()).then(|| stackline_report::request_comparison(requests)));
+        texts
+            .extend((!segments.is_empty()).then(|| stackline_report::segment_comparison(segments)));
         output::print(&texts.join("\n"))?;
     }
-    let Some(gate) = gate else {
-        return Ok(Exit::Done);
-    };
-    note_unlike_texts(flags, &comparisons);
-    Ok(report_gate(&gate))
+    Ok(())
 }
 
 /// A gate may judge measurements of two runs whose texts differ, as where an option was changed; it says so.
@@ -110,7 +123,7 @@ fn report_gate(outcome: &GateOutcome) -> Exit {
     match (outcome.verdict, &outcome.worst) {
         (GateVerdict::Worse, Some(worst)) => {
             output::say(&format_args!(
-                "failed: {} is worse by {:.1} %, more than {limit:.1} %",
+                "failed: {} is worse by {:.1} %, over the {limit:.1} % limit",
                 worst.name,
                 worst.by * 100.0
             ));
@@ -118,7 +131,7 @@ fn report_gate(outcome: &GateOutcome) -> Exit {
         }
         (GateVerdict::Undecided, _) => {
             output::say(&format_args!(
-                "undecided whether it is worse by more than {limit:.1} %: {}",
+                "cannot decide whether anything is worse by more than {limit:.1} %: {}",
                 outcome.reasons.join("; ")
             ));
             Exit::Unclear
@@ -129,7 +142,7 @@ fn report_gate(outcome: &GateOutcome) -> Exit {
             ));
             if let Some(possible) = &outcome.possible {
                 output::say(&format_args!(
-                    "note: {} may be up to {:.0} % worse (95 %): more runs would narrow this",
+                    "note: {} may be up to {:.0} % worse (95 % confidence): more runs would narrow this",
                     possible.name,
                     possible.by * 100.0
                 ));
@@ -221,7 +234,7 @@ fn overload(path: &Path, summaries: &[Summary]) {
         let (n, runs, text) = (summary.overloaded(), summary.runs, &summary.text);
         let path = path.display();
         output::say(&format_args!(
-            "warning: {path}: in {n} of {runs} runs of `{text}` the emulator was overloaded; the figures reflect the machine, not the network"
+            "warning: {path}: in {n} of {runs} runs of `{text}`, the emulator was overloaded; the figures reflect the machine, not the network"
         ));
     }
 }

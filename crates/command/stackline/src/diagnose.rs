@@ -19,7 +19,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if run.plan.measurements.is_empty() && scope.is_none() {
         let path = run.path.display();
         return Err(Error::input(format!(
-            "{path} has no measurements to diagnose, and no events"
+            "{path} has neither measurements nor events to diagnose"
         ))
         .hint("diagnose a run made by `stackline run`, `watch --keep` or `import`"));
     }

@@ -62,7 +62,7 @@ pub(crate) fn display(flags: &flags::DisplayFlags) -> Result {
         .map(EventRecorder::stop)
         .map_or(0, |totals| totals.lost);
     if lost > 0 {
-        output::say(&format_args!("warning: {lost} events were lost"));
+        output::say(&format_args!("warning: events lost: {lost}"));
     }
     done
 }
@@ -211,7 +211,7 @@ fn by_blocks(
 ) -> Result<RunningInternetServer> {
     let DisplayAddress::Messages(place) = listen else {
         return Err(Error::input(format!(
-            "cannot listen at {listen}: clients send V messages"
+            "cannot listen on {listen}: only V messages are accepted"
         ))
         .hint("use --listen ikp:HOST:PORT"));
     };
@@ -233,10 +233,10 @@ fn until_stopped() -> Result {
 fn execute(flags: &DisplayExecute) -> Result {
     let DisplayAddress::Messages(place) = &flags.program else {
         return Err(Error::input(format!(
-            "programs are served over V messages, not at {}",
+            "programs are served only over V messages, not at {}",
             flags.program
         ))
-        .hint("`stackline display vserver -- PROGRAM` serves one, and prints its address"));
+        .hint("`stackline display vserver -- PROGRAM` serves one and prints its address"));
     };
     is_stream(&flags.to)?;
     let secret = secrets::find_secret(secrets::VSERVER, flags.secret_file.as_deref())?;
@@ -270,7 +270,7 @@ fn execute(flags: &DisplayExecute) -> Result {
 fn not_served(at: &DisplayAddress, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refused the request: {error}"))
-            .hint("the secret is in ~/.config/stackline/vserver.secret, in the home directory of the user who runs the V-server: copy that file, or name another with --secret-file"),
+            .hint("the secret is in ~/.config/stackline/vserver.secret, in the home directory of the user who runs the V-server: copy that file, or specify another with --secret-file"),
         _ => Error::environment(format!("no program is served at {at}: {error}"))
             .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
     }
@@ -286,13 +286,13 @@ fn is_stream(display: &DisplayAddress) -> Result<()> {
         | DisplayAddress::Vio(..)
         | DisplayAddress::Ngp(..) => Ok(()),
         DisplayAddress::Terminal | DisplayAddress::Pipe => {
-            Err(Error::input("cannot connect again to a display behind a terminal or a pipe")
-                .hint("name one at HOST:PORT or unix:PATH"))
+            Err(Error::input("cannot open a separate connection to a display behind a terminal or a pipe")
+                .hint("use one at HOST:PORT or unix:PATH"))
         }
         DisplayAddress::Messages(_) => Err(Error::input(
             "cannot relay V messages: they block a client while it sends",
         )
-        .hint("use HOST:PORT or unix:PATH, at which the same display can also listen: its `--listen` may be repeated")),
+        .hint("use HOST:PORT or unix:PATH; the same display can listen there too, as its `--listen` may be repeated")),
     }
 }
 
@@ -309,7 +309,7 @@ fn telnet(flags: &DisplayTelnet) -> Result {
             "no terminal is served at {}: TELNET needs a stream",
             flags.terminal
         ))
-        .hint("`stackline display terminal -- PROGRAM` serves one, and prints its address"));
+        .hint("`stackline display terminal -- PROGRAM` serves one and prints its address"));
     }
     if let DisplayAddress::Vio(_, _, to) = &flags.terminal
         && matches!(**to, DisplayAddress::Pup(_))
@@ -318,7 +318,7 @@ fn telnet(flags: &DisplayTelnet) -> Result {
             "PUP TELNET uses marks in its stream, which do not pass through an internet server",
         )
         .hint(format!(
-            "connect to {to} itself, or to a terminal at HOST:PORT through the server"
+            "connect to {to} directly, or to a terminal at HOST:PORT through the server"
         )));
     }
     flags.to.as_ref().map_or(Ok(()), is_stream)?;
@@ -376,10 +376,10 @@ fn bring(flags: &DisplayView) -> Result {
         return Err(Error::input(
             "do not pass the page secret as an argument: every user of this machine could read it",
         )
-        .hint("omit `?` and everything after it here, and append them to the address that the browser opens"));
+        .hint("omit `?` and everything after it here; append that part to the address opened in the browser"));
     }
     let from = DisplayAddress::of(place)
-        .map_err(|form| Error::input(format!("{place} is not an address: expected {form}")))?;
+        .map_err(|form| Error::input(format!("{place} is not a valid address: {form}")))?;
     is_stream(&from)?;
     is_there(&from)?;
     let listener = DisplayListener::at(&flags.listen)?;
@@ -466,7 +466,7 @@ fn bench(flags: &DisplayBench) -> Result {
         None
     };
     let address = own.as_ref().map(|own| &own.address).or(flags.to.as_ref());
-    let address = address.ok_or_else(|| Error::input("no display address is given"))?;
+    let address = address.ok_or_else(|| Error::input("no display address was given"))?;
     let address = secrets::add_internet_secret(address)?;
     // An agent at a unix socket passes it on.
     let secret = secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;

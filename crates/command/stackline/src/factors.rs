@@ -49,7 +49,7 @@ pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     let (replicates, note) = lay_out(flags, &mut experiment, &stop)?;
     experiment.check_all()?;
     if experiment.has_until() {
-        output::say(&"note: `until` is ignored: the number of replicates decides");
+        output::say(&"note: `until` is ignored in favour of the number of replicates");
     }
     if flags.centre > 0 {
         experiment.look_at_centre()?;
@@ -61,7 +61,7 @@ pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     let took_s = begun.elapsed().as_secs_f64();
     if stop.is_asked() {
         output::say(&format_args!(
-            "interrupted: {} of {} runs are done\nhint: repeat the command with `--resume {}` to make the others",
+            "interrupted: {} of {} runs are done\nhint: repeat the command with `--resume {}` to complete the rest",
             kept.done.len(),
             order.runs.len(),
             kept.directory.display()
@@ -94,7 +94,7 @@ fn subject(flags: &FactorsFlags) -> Result<SpecSubject> {
         None => {
             let message = "the programs need a network to run on";
             return Err(Error::input(message)
-                .hint("name it, as in `stackline factors --on wan.stackline -f 'delay x 0.1' a -- curl ...`"));
+                .hint("specify one, as in `stackline factors --on wan.stackline -f 'delay x 0.1' a -- curl ...`"));
         }
     };
     Ok(SpecSubject {

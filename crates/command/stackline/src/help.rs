@@ -100,7 +100,7 @@ fn unknown(words: &str) -> Error {
     let topics = CHAPTERS.iter().map(|(word, _)| *word);
     let topics: Vec<&str> = topics.chain(["findings"]).collect();
     Error::input(format!("`{words}` is neither a command nor a topic")).hint(format!(
-        "`stackline help all` lists the commands; topics are {}",
+        "`stackline help all` lists the commands; the topics are {}",
         topics.join(", ")
     ))
 }

@@ -25,7 +25,7 @@ use std::path::Path;
 /// What a run of QUIC logs has in place of lifelines.
 const LOGS_OF_QUIC: &str = "\
 QUIC logs name packets and streams, but no unit that both ends share.
-`stackline diagnose` reports which were lost and what held senders back;
+`stackline diagnose` reports lost packets and what held senders back;
 `stackline report --monitor cwnd_bytes --svg FILE` draws the window over time,
 and does the same for in_flight_bytes and rtt_ns.
 ";
@@ -169,7 +169,7 @@ fn slow(
             || "no unit arrived, and only units that arrived have a time".to_owned(),
             |ns| format!("the slowest took {}", units::format_time(ns as f64 / 1e9)),
         );
-        return Err(Error::input("no unit took a time in that range").hint(hint));
+        return Err(Error::input("no unit has a time in that range").hint(hint));
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String
             "The run is incomplete ({reason}); its contents so far are shown."
         ));
     }
-    notes.extend(missing(run).map(|what| format!("In this run {what}; the others are shown.")));
+    notes.extend(missing(run).map(|what| format!("In this run, {what}; the others are shown.")));
     let Some(index) = index else { return notes };
     if index.runs.is_empty() {
         // Of the clocks of imported logs, mostly.
@@ -204,7 +204,7 @@ fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String
     for (host, trace) in index.hosts.iter().filter(|(_, trace)| trace.lost > 0) {
         let lost = trace.lost;
         notes.push(format!(
-            "{lost} events of {host} were lost because a buffer was full: a line can end although its unit went on."
+            "Events from {host} lost because a buffer was full: {lost}. A lifeline may end before its unit does."
         ));
     }
     let mut measurements: Vec<usize> = made

@@ -21,7 +21,7 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     if reports.imps.is_empty() {
         let path = run.path.display();
         return Err(Error::input(format!("no IMP reported anything in {path}"))
-            .hint("`stackline run --trace examples/arpanet.stackline` makes a run with IMPs that report"));
+            .hint("`stackline run --trace examples/arpanet.stackline` records a run with IMPs that report"));
     }
     if let Some(path) = &flags.svg {
         draw(&run, &reports, path)?;

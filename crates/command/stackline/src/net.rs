@@ -71,7 +71,7 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
             "--network {name} has no effect: the network {} is already up",
             network.name
         );
-        return Err(Error::input(message).hint("omit --network, or name the specification"));
+        return Err(Error::input(message).hint("omit --network, or give the specification instead"));
     }
     if let Some(network) = up {
         return Ok(vec![network]);

@@ -54,7 +54,7 @@ pub(crate) fn predict(flags: &flags::PredictFlags) -> Result {
     }
     if open && !flags.simulate {
         output::say(
-            &"hint: `stackline predict --simulate` takes more time to simulate what no formula covers",
+            &"hint: `stackline predict --simulate` takes longer, but simulates what no formula covers",
         );
     }
     Ok(Exit::Done)

@@ -41,9 +41,9 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
         .args(words)
         .exec();
     if cause.kind() == ErrorKind::NotFound {
-        let what = format!("cannot find `{PROGRAM}` next to this program or in the PATH");
+        let what = format!("cannot find `{PROGRAM}` next to this program or in PATH");
         return Err(Error::environment(what).hint(
-            "build it once with `cargo install --path crates/query`; DuckDB, polars and pandas read the same files",
+            "build it once with `cargo install --path crates/query`; DuckDB, polars and pandas can read the same files",
         ));
     }
     Err(Error::environment(format!(

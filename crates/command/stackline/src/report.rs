@@ -22,22 +22,29 @@ use std::process::{Command, Stdio};
 pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     let files = picture_files(flags);
     if !flags.took.filter().is_any() && (files.is_empty() || flags.monitor.is_some()) {
-        return Err(Error::input("--slower-than and --faster-than apply to pictures of lifelines")
-            .hint("add -o FILE.svg, .png or .pdf, without --monitor; `stackline lifelines` takes them too"));
+        return Err(Error::input("--slower-than and --faster-than apply only to pictures of lifelines")
+            .hint("add -o FILE.svg, .png or .pdf, without --monitor; `stackline lifelines` accepts them too"));
     }
     if files.is_empty() && chooses_lifelines(flags) {
         return Err(
-            Error::input("--from, --to and --units select lifelines of a picture")
-                .hint("add -o FILE.svg, .png or .pdf; the page has all of them"),
+            Error::input("--from, --to and --units select the lifelines in a picture")
+                .hint("add -o FILE.svg, .png or .pdf; the page shows all lifelines"),
         );
     }
-    if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
-        return monitor(
-            field,
-            path,
-            flags,
-            &noted(LoadedRun::open(&flags.run, flags.most_events)?),
-        );
+    if let Some(field) = &flags.monitor {
+        if files.is_empty()
+            || files
+                .iter()
+                .any(|(_, format)| *format != PictureFileFormat::Svg)
+        {
+            return Err(Error::input("--monitor draws SVG only").hint("add -o FILE.svg"));
+        }
+        let loaded = noted(LoadedRun::open(&flags.run, flags.most_events)?);
+        let drawn = monitor(field, flags, &loaded)?;
+        for (path, _) in &files {
+            output::file(path, &drawn)?;
+        }
+        return print_names(&files);
     }
     if !files.is_empty() {
         // Figures are drawn of what has no lifelines, where no option asks for these.
@@ -127,13 +134,13 @@ fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<
         beside,
     };
     let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
-        let hint = "times are counted from the first event, as on the page; `stackline lifelines RUN` names units";
-        Error::input("no requested lifeline lies in that time").hint(hint)
+        let hint = "times are counted from the first event, as on the report page; `stackline lifelines RUN` shows unit ids";
+        Error::input("no requested lifeline is in that time range").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
         output::say(&format_args!(
-            "note: {lines} of {of} lines are drawn; --from, --to and --units select fewer"
+            "note: drew {lines} of {of} lifelines; --from, --to and --units select fewer"
         ));
     }
     Ok(picture.scene)
@@ -143,6 +150,10 @@ fn write_pictures(files: &[(&Path, PictureFileFormat)], scene: &VectorScene) -> 
     for (path, format) in files {
         output::file(path, scene.encode(*format).map_err(Error::measurement)?)?;
     }
+    print_names(files)
+}
+
+fn print_names(files: &[(&Path, PictureFileFormat)]) -> Result {
     let names = files
         .iter()
         .map(|(path, _)| format!("{}\n", path.display()));
@@ -156,8 +167,8 @@ fn title(run: &StoredRun) -> String {
     name.map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Writes a picture of what monitors saw.
-fn monitor(field: &str, path: &Path, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Result {
+/// A picture of what monitors saw, as SVG.
+fn monitor(field: &str, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Result<String> {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let drawn = monitored(
         &loaded.index,
@@ -176,19 +187,17 @@ fn monitor(field: &str, path: &Path, flags: &flags::ReportFlags, loaded: &Loaded
             _ => format!("recorded fields: {}", known.join(", ")),
         };
         Error::input(format!(
-            "no monitor of this run recorded {field} in that time"
+            "no monitor in this run recorded {field} during that time"
         ))
         .hint(hint)
     })?;
     let (curves, of) = (drawn.chart.curves.len(), drawn.of_curves);
     if curves < of {
         output::say(&format_args!(
-            "note: {curves} of {of} curves are drawn, those with the largest values"
+            "note: drew {curves} of {of} curves, those with the largest values"
         ));
     }
-    output::file(path, chart(&drawn.chart))?;
-    output::print(&format!("{}\n", path.display()))?;
-    Ok(Exit::Done)
+    Ok(chart(&drawn.chart))
 }
 
 /// Opens the page of a run in a browser; makes it when there is none yet or events came to the run since.
@@ -200,7 +209,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
             let newest = names(&root).pop();
             let none = || Error::input(format!("no runs are kept under {}", root.display()));
             PathBuf::from(
-                newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?,
+                newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` creates one"))?,
             )
         }
     };

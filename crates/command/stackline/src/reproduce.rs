@@ -41,7 +41,7 @@ fn find(name: &str) -> Result<&'static PaperExperiment> {
         .ok_or_else(|| {
             let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
             Error::input(format!("unknown paper {name}"))
-                .hint(format!("the papers are: {}", names.join(", ")))
+                .hint(format!("the papers are {}", names.join(", ")))
         })
 }
 
@@ -73,7 +73,7 @@ fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
             "{} has no experiment that runs in two worlds",
             paper.name
         ))
-        .hint("`stackline reproduce magic --in emulated` has some"));
+        .hint("try `stackline reproduce magic --in emulated`"));
     }
     flags.pictures.as_deref().map_or(Ok(()), directory)?;
     let measures =
@@ -111,7 +111,7 @@ fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
         made.tables.exhibits.is_empty() && made.tables.sheets.is_empty(),
     ) {
         return Err(Error::input(format!(
-            "{only} is measured on this machine, which `--runs 0` skips"
+            "`--runs 0` skips {only}, which is measured on this machine"
         ))
         .hint("omit `--runs 0`"));
     }

@@ -21,13 +21,13 @@ pub(crate) fn say(answers: &TracedAnswers, path: &Path) {
     if !others.is_empty() {
         let kinds: Vec<&str> = others.iter().map(|finding| finding.kind).collect();
         output::say(&format_args!(
-            "and {} more ({}): `stackline diagnose {run}`",
+            "and {} more ({}); see `stackline diagnose {run}`",
             others.len(),
             kinds.join(", ")
         ));
     }
     output::say(&format_args!(
-        "kept in {}; see `stackline lifelines {run}`, `diagnose {run}`, `open {run}`",
+        "kept in {}; see `stackline lifelines {run}`, `diagnose {run}` or `open {run}`",
         path.display()
     ));
 }

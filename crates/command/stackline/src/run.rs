@@ -126,7 +126,8 @@ fn notes_of_records(
         ));
     }
     if flags.seeds.is_some() && header.complete && are_equal(records) {
-        let text = "all runs are equal: the measurement is deterministic, so one run is enough";
+        let text =
+            "all runs gave equal results: the measurement is deterministic, so one run is enough";
         notes.push(Note::new(Weight::Always, text));
     }
     notes
@@ -209,7 +210,7 @@ fn traced_once(flags: &flags::RunFlags) -> Result<()> {
             ))
         }
         (true, None, true) => {
-            let message = "--check-determinism makes every run twice, but --trace keeps the events of a single run";
+            let message = "--check-determinism performs every run twice, but --trace keeps the events of a single run";
             Error::input(message).hint("omit one of them")
         }
         _ => return Ok(()),
@@ -229,7 +230,7 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     ];
     if let (Some(measurement), Some((_, flag))) = (other, asked.iter().find(|(asked, _)| *asked)) {
         let what = format!(
-            "line {}: {flag} is for the simulated world, but this one is {}",
+            "line {}: {flag} requires the simulated world, but this measurement is {}",
             measurement.line, measurement.world
         );
         return Err(Error::input(what).hint("add --in simulated"));
@@ -290,7 +291,7 @@ fn carry_out(
 ) -> (Option<Error>, RunFindings) {
     if let Some(Seeds(seeds)) = &flags.seeds {
         let note = format!(
-            "seeds {} to {}, each with its own runs",
+            "separate runs for each seed from {} to {}",
             seeds.start(),
             seeds.end()
         );
@@ -327,7 +328,7 @@ fn carry_out(
         } else {
             format!("{runs} runs were")
         };
-        let text = format!("{which} made twice with equal results: digest {digest:016x}");
+        let text = format!("{which} performed twice with equal results: digest {digest:016x}");
         notes.push(Note::new(Weight::Always, text));
     }
     (

@@ -101,7 +101,7 @@ pub(crate) fn present(
 fn wake_up_note(wake_up: WakeUp) -> Option<Note> {
     let same = wake_up.same_core_s?;
     let other = wake_up.other_core_s.map_or_else(
-        || "this machine has one core".into(),
+        || "the only one in this machine".into(),
         |s| format!("{} on another core", units::format_time(s)),
     );
     Some(Note::new(

@@ -8,6 +8,7 @@ use crate::output;
 use stackline_core::catalogue::{OptionKind, StackTable};
 use stackline_core::plan::{Plan, World};
 use stackline_core::time::Duration;
+use stackline_core::units::counted;
 use stackline_runner::spec_source;
 use std::fmt::Write;
 
@@ -22,8 +23,8 @@ pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
         output::json(&value, false)?;
     } else {
         let (measurements, runs) = (
-            format_count(plan.measurements.len() as u64, "measurement"),
-            format_count(runs, "run"),
+            counted(plan.measurements.len() as u64, "measurement"),
+            counted(runs, "run"),
         );
         output::print(&format!(
             "{}: ok, {measurements}, {runs}{}\n",
@@ -38,13 +39,8 @@ pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
 fn at_most(plan: &Plan) -> String {
     let time = plan.most_time().filter(|_| !plan.measurements.is_empty());
     time.map_or_else(String::new, |time| {
-        format!(", at most {time} by time limits")
+        format!(", at most {time} given the time limits")
     })
-}
-
-/// `1 run`, `2 runs`.
-pub(crate) fn format_count(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Prints, checks or writes the usual form.
@@ -112,9 +108,9 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
                 let error = Error::input(format!("unknown stack {name} in the {world} world"));
                 match elsewhere {
                     Some((can, _)) => {
-                        error.hint(format!("the {0} world has it: `--in {0}`", can.world))
+                        error.hint(format!("the {0} world has it; use `--in {0}`", can.world))
                     }
-                    None => error.hint(format!("the stacks are {}", names.join(", "))),
+                    None => error.hint(format!("available stacks: {}", names.join(", "))),
                 }
             };
             vec![found.ok_or_else(unknown)?]
@@ -137,8 +133,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
             }
             _ => {
-                "`stackline stacks NAME` prints a stack's options and its mapping to system calls, \
-                 `--in simulated` the simulated ones.\n"
+                "`stackline stacks NAME` prints a stack's options and its mapping to system calls; with `--in simulated`, the simulated ones.\n"
             }
         };
         output::print(&format!("{list}\n{more}"))?;

@@ -91,7 +91,7 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
         (true, false) => Vec::new(),
         (false, true) => parse_programs(&flags.words)?,
         (true, true) => {
-            return Err(Error::input("nothing to trace was given")
+            return Err(Error::input("no program to trace was given")
                 .hint("start a program with `stackline trace -- COMMAND`, or attach to running ones with --pid, --container, --unit or --cgroup"));
         }
         (false, false) => {
@@ -123,7 +123,7 @@ fn setting(flags: &flags::TraceFlags, programs: &[TracedProgram]) -> Result<Trac
     let first = programs.first().map_or("", |program| program.host.as_str());
     if first == HERE {
         return Err(Error::input("a program on a network needs a host to run on").hint(format!(
-            "stackline trace --on {word} HOST -- COMMAND; `stackline net show {word}` shows the hosts"
+            "use `stackline trace --on {word} HOST -- COMMAND`; `stackline net show {word}` lists the hosts"
         )));
     }
     let (emulation, network) = open_host_network(&text, first)?;

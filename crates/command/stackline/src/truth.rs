@@ -46,7 +46,7 @@ fn generate(flags: &Generate) -> Result {
             Ok(label) => label,
             // Such as a connection that gives up after too many losses: there is nothing to label.
             Err(error) if error.blame == Blame::Measurement => {
-                output::say(&format_args!("seed {seed} is skipped: {}", error.message));
+                output::say(&format_args!("seed {seed} skipped: {}", error.message));
                 continue;
             }
             Err(error) => return Err(error),
@@ -56,7 +56,7 @@ fn generate(flags: &Generate) -> Result {
     }
     bar.finish_and_clear();
     output::print(&format!(
-        "{made} runs are in {}, each with a {LABEL}\n",
+        "runs in {}: {made}, each with a {LABEL}\n",
         flags.directory.display()
     ))?;
     Ok(Exit::Done)

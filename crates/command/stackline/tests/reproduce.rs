@@ -38,7 +38,7 @@ fn an_unknown_paper_is_wrong_input() {
     assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(
-        said.starts_with("error: unknown paper blasts\nhint: the papers are: blast"),
+        said.starts_with("error: unknown paper blasts\nhint: the papers are blast"),
         "{said}"
     );
     assert!(output.stdout.is_empty());
@@ -100,7 +100,7 @@ fn only_what_is_asked_for_is_made() {
 fn a_paper_without_sessions_is_not_emulated() {
     let output = stackline(&["reproduce", "blast", "--in", "emulated"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("hint: `stackline reproduce magic --in emulated`"));
+    assert!(text(&output.stderr).contains("hint: try `stackline reproduce magic --in emulated`"));
 }
 
 fn exhibit<'a>(paper: &'a Value, name: &str) -> &'a Value {

@@ -323,7 +323,7 @@ fn what_a_world_cannot_do_is_refused_by_every_command() {
             PLAIN,
             "1 from a to b rr 32*1 across n",
             "live",
-            "the live world has no network `n`",
+            "the live world cannot model the network `n`",
         ),
         (
             NARROW,

@@ -299,7 +299,7 @@ impl StackTable {
             (false, true) => {
                 let message = format!("{} cannot cross the IMPs of `{name}`", self.name);
                 Err(Error::input(message).hint(
-                    "use `over ncp`, or switches instead of IMPs, which carry every other stack",
+                    "use `over ncp`, or replace the IMPs with switches, which carry every other stack",
                 ))
             }
             (true, false) => {
@@ -308,7 +308,7 @@ impl StackTable {
                     self.name
                 );
                 Err(Error::input(message).hint(
-                    "declare them with `imp` instead of `router` or `switch`, or use another stack",
+                    "declare IMPs with `imp` instead of `router` or `switch`, or use another stack",
                 ))
             }
             (true, true) => hosts_have_interfaces_alone(network),
@@ -359,11 +359,11 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
         .find(|host| host.interface != NetworkInterface::default())
     {
         let message = format!(
-            "host {} of IMPs can only have an interface with a rate",
+            "host {} is attached to an IMP: its interface can only have a rate",
             host.name
         );
         return Err(Error::input(message)
-            .hint("omit its properties; its interface has the rate of its link"));
+            .hint("omit the host's properties; its interface has the rate of its link"));
     }
     let is_host = |name: &str| network.host(name).is_some();
     let own = network.links.iter().find(|link| {
@@ -372,11 +372,11 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     });
     own.map_or(Ok(()), |link| {
         let message = format!(
-            "the interface {} - {} has a delay or a loss, which an interface to an IMP cannot have",
+            "the interface {} - {} has a delay or loss, which an interface to an IMP cannot have",
             link.ends.0, link.ends.1
         );
         Err(Error::input(message)
-            .hint("write `0 us` and no loss: only lines between IMPs have them"))
+            .hint("write `0 us` and omit `loss`: only lines between IMPs have those"))
     })
 }
 
@@ -468,10 +468,11 @@ impl Capabilities {
         let (world, name) = (self.world, &network.name);
         if !self.networks {
             let hint =
-                "use `in simulated` (or `--in simulated`) to compute it, `in emulated` to build it";
-            return Err(
-                Error::input(format!("the {world} world has no network `{name}`")).hint(hint),
-            );
+                "use `in simulated` (or `--in simulated`), or `in emulated` for real packets";
+            return Err(Error::input(format!(
+                "the {world} world cannot model the network `{name}`"
+            ))
+            .hint(hint));
         }
         if network.has_imps() && !self.imps {
             let message = format!(
@@ -513,7 +514,7 @@ impl Capabilities {
                 host.name
             );
             return Err(Error::input(message)
-                .hint("emulated hosts give it to their programs; for simulated hosts, specify costs: `copy 20 us per packet; work 0.1 ms per message; cpu 0.5;`"));
+                .hint("emulated hosts can have one; for simulated hosts, specify costs: `copy 20 us per packet; work 0.1 ms per message; cpu 0.5;`"));
         }
         if let Some(host) = network
             .hosts
@@ -521,7 +522,7 @@ impl Capabilities {
             .find(|host| !host.work.is_nothing() && !self.work)
         {
             let message = format!(
-                "host {} of network {name} specifies the processor time of programs, but {world} programs take their own time",
+                "host {} of network {name} specifies processor times for programs, but {world} programs run in real time",
                 host.name
             );
             return Err(Error::input(message)

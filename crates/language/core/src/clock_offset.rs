@@ -209,7 +209,7 @@ fn cut(corners: &[OffsetLine], inside: impl Fn(OffsetLine) -> f64) -> Vec<Offset
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "nanoseconds of some years at most"
+    reason = "at most a few years in nanoseconds"
 )]
 const fn round(ns: f64) -> i128 {
     (if ns < 0.0 { ns - 0.5 } else { ns + 0.5 }) as i128

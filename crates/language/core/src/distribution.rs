@@ -61,7 +61,7 @@ impl Distribution {
     /// One sentence: what is wrong with the name, the number of parameters or their values.
     pub fn build(name: &str, parameters: &[f64]) -> Result<Self, &'static str> {
         if parameters.iter().any(|p| !p.is_finite() || *p < 0.0) {
-            return Err("its parameters must be finite numbers of zero or more");
+            return Err("its parameters must be finite and non-negative");
         }
         match (name, parameters) {
             ("constant", &[value]) => Ok(Self::Constant(value)),
@@ -125,7 +125,7 @@ impl Distribution {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "float to int casts saturate"
+        reason = "float-to-int casts saturate"
     )]
     pub fn draw_bytes(&self, generator: &mut Generator, least: u64) -> u64 {
         ((self.draw(generator) + 0.5) as u64).max(least)

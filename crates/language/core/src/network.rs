@@ -125,7 +125,7 @@ impl ProgramCosts {
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "operations of less than 2^52 bytes"
+        reason = "operations on fewer than 2^52 bytes"
     )]
     pub fn operation_ns(&self, bytes: u64) -> f64 {
         self.per_operation.0 as f64 + self.ns_per_byte * bytes as f64

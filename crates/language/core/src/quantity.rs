@@ -7,7 +7,7 @@ use core::time::Duration;
 
 /// What a size looks like.
 const SIZE: &str =
-    "a whole number followed by B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (steps of 1024)";
+    "a whole number followed by B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (powers of 1024)";
 /// What a time looks like.
 const TIME: &str = "a number with its unit: us, ms, s, min or h, as in 100ms";
 

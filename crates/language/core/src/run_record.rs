@@ -298,7 +298,7 @@ impl TransportRecord {
 pub const IN_TRANSIT: &str = "not confirmed: the clock stopped with data units in transit";
 
 /// The note of a side that cannot say which data units lay within the clock.
-pub const UNPLACED: &str = "not placed: some data units were lost, so it is unknown which others were within the measured interval";
+pub const UNPLACED: &str = "not attributed: some data units were lost, so it is unknown which others were within the measured interval";
 
 /// What one side of one part saw in one run, all its replicas together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -40,7 +40,7 @@ impl Duration {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "float to int casts saturate, as documented"
+        reason = "float-to-int casts saturate, as documented"
     )]
     pub fn from_seconds(seconds: f64) -> Self {
         Self((seconds * 1e9 + 0.5) as u64)
@@ -50,7 +50,7 @@ impl Duration {
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "53 bits of nanoseconds are 104 days, exact"
+        reason = "53 bits of nanoseconds cover 104 days exactly"
     )]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9

@@ -244,7 +244,7 @@ impl ClockCorrection {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
-        reason = "a correction of some seconds at most"
+        reason = "a correction of a few seconds at most"
     )]
     pub fn ahead_ns(&self, at_ns: u64) -> i64 {
         let since = at_ns as i128 - i128::from(self.at_ns);

@@ -46,7 +46,7 @@ pub use prediction::{
 /// A count as a number to compute with.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "2^53 bytes are beyond what anybody sends"
+    reason = "nobody sends as many as 2^53 bytes"
 )]
 pub(crate) const fn count_to_f64(count: u64) -> f64 {
     count as f64

@@ -152,11 +152,11 @@ impl PathModel {
         let left_out = [
             (
                 link.jitter.is_some(),
-                "only the mean of jitter is counted, not its effect on order and timers",
+                "only the mean jitter is counted, not its effect on packet order and timers",
             ),
             (
                 mean_loss::in_bursts(&link.loss),
-                "bursts of loss are counted at their mean rate",
+                "loss bursts are counted at their mean rate",
             ),
         ];
         let add = |to: &mut Vec<&'static str>, (is, text): (bool, &'static str)| {

@@ -223,9 +223,8 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
             assumptions.push(assumption.clone());
         }
     }
-    assumptions.push(
-        "all parts together: their total bytes divided by the longest of their periods".to_string(),
-    );
+    assumptions
+        .push("all parts together: their total bytes divided by their longest period".to_string());
     PredictionOutcome::Predicted(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value: 8.0 * bytes / longest,

@@ -134,7 +134,7 @@ fn tcp(stack: &Stack) -> TransportModel {
         control_bytes: tcp_headers(true) + 1,
         start_is_answered: false,
         assumptions: vec![
-            "IPv4, TCP timestamps, a first window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
+            "IPv4, TCP timestamps, an initial window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
                 .to_string(),
             kernel_windows(stack),
             "a small last segment does not wait for an acknowledgement (Nagle's algorithm with Minshall's change, or nodelay)"
@@ -151,7 +151,7 @@ fn smoltcp(stack: &Stack) -> TransportModel {
         window_bytes: Some(library_window(stack, SMOLTCP_BUFFER, SMOLTCP_BUFFER)),
         ..tcp(stack)
     };
-    let opening = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (smoltcp)";
+    let opening = "IPv4, TCP timestamps, no selective acknowledgements, an initial window of 2 segments that doubles each round trip (smoltcp)";
     for (stated, ours) in transport
         .assumptions
         .iter_mut()
@@ -175,7 +175,7 @@ fn quic(stack: &Stack) -> TransportModel {
             QUIC_SEND_BUFFER,
         )),
         assumptions: vec![
-            "IPv4, QUIC short headers with a connection ID of 8 bytes and an AEAD tag of 16, packets as large as the path allows, a first window of 12,000 bytes (RFC 9002)".to_string(),
+            "IPv4, QUIC short headers with a connection ID of 8 bytes and an AEAD tag of 16, packets as large as the path allows, an initial window of 12,000 bytes (RFC 9002)".to_string(),
             "a QUIC handshake of one round trip, one full datagram each way".to_string(),
             windows(stack),
         ],

@@ -119,7 +119,8 @@ fn measured(procedure: &Procedure) -> Result<Vec<ProcedureStep>, String> {
     let timed = procedure.timed(PairSide::Initiator);
     if timed.len() + 2 > procedure.initiator.len() || timed.iter().any(clock) {
         return Err(
-            "its clock does not start and stop exactly once, outside any repeat".to_string(),
+            "the procedure's clock does not start and stop exactly once, outside any repeat"
+                .to_string(),
         );
     }
     Ok(kept(timed))
@@ -200,12 +201,12 @@ fn one_repeat(body: &[&ProcedureStep]) -> Result<(CountArgument, Vec<ProcedureSt
 fn send_waits(body: &[ProcedureStep]) -> Result<(SizeArgument, Vec<DelayArgument>), String> {
     let Some((ProcedureStep::Call(OperationCall::DataRequest(unit)), before)) = body.split_last()
     else {
-        return Err(unfit(body, "waits and then one DataRequest"));
+        return Err(unfit(body, "waits followed by one DataRequest"));
     };
     let waits: Option<Vec<DelayArgument>> = before.iter().map(wait).collect();
     Ok((
         *unit,
-        waits.ok_or_else(|| unfit(body, "waits and then one DataRequest"))?,
+        waits.ok_or_else(|| unfit(body, "waits followed by one DataRequest"))?,
     ))
 }
 
@@ -223,9 +224,7 @@ fn none_waits(steps: &[ProcedureStep], who: &str) -> Result<(), String> {
         matches!(call, OperationCall::Pace(_) | OperationCall::Delay(_))
     });
     if waits {
-        Err(format!(
-            "{who} waits between data units, which no closed-form formula covers"
-        ))
+        Err(format!("{who} waits, which no closed-form formula covers"))
     } else {
         Ok(())
     }
@@ -287,7 +286,7 @@ fn turn(
         (true, []) if fresh && waits.is_empty() => {
             none_waits(
                 procedure.timed(PairSide::Responder),
-                "the responder of connections without data",
+                "the responder in connections without data",
             )?;
             Ok(WorkloadPattern::Connects { arrival })
         }
@@ -310,7 +309,7 @@ fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
     match bodies.as_slice() {
         [] => all_delays(timed),
         [body] => all_delays(body),
-        _ => Err("no closed-form formula covers several loops of responses".to_string()),
+        _ => Err("no closed-form formula covers several response loops".to_string()),
     }
 }
 
@@ -338,7 +337,7 @@ fn unfit(body: &[ProcedureStep], expected: &str) -> String {
         Some(ProcedureStep::Call(call)) => call.name().to_string(),
     };
     format!(
-        "no closed-form formula covers the procedure from {found} on: {expected} is expected there"
+        "no closed-form formula covers the procedure from {found} on: expected {expected} there"
     )
 }
 

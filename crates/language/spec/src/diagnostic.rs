@@ -165,7 +165,7 @@ impl DiagnosticReport {
             && let Some(last) = self.list.last_mut()
         {
             last.hint = Some(format!(
-                "there are {} more like this; fix the first ones first",
+                "{} more not shown; fix the first ones first",
                 self.more
             ));
         }

@@ -82,7 +82,7 @@ pub fn repair(
 pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
     let Some((name, place)) = text.split_once('=') else {
         return Err(alloc::format!(
-            "`{text}` is not a host; expected a form such as `khons=local` or `khons=ssh:user@10.0.0.5`"
+            "`{text}` is not a valid host; expected a form such as `khons=local` or `khons=ssh:user@10.0.0.5`"
         ));
     };
     let letter = name
@@ -94,7 +94,7 @@ pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
     {
-        return Err(alloc::format!("`{name}` is not a host name"));
+        return Err(alloc::format!("`{name}` is not a valid host name"));
     }
     let via = match place.split_once(':') {
         None if place == "local" => Via::Local,

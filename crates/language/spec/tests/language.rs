@@ -166,7 +166,8 @@ fn what_crosses_a_network_is_simulated_unless_the_text_says_otherwise() {
     );
     assert!(live.plan.is_none());
     assert!(
-        common::shown(&text, &live.diagnostics).contains("the live world has no network `wan`")
+        common::shown(&text, &live.diagnostics)
+            .contains("the live world cannot model the network `wan`")
     );
     let simulated = Overrides {
         world: Some(World::Simulated),
@@ -519,9 +520,9 @@ fn hosts_and_overrides() {
         ..Overrides::default()
     };
     let checked = check(text, &context(), &over);
-    // `unix` works within one host only.
+    // `unix` works only within one host.
     assert!(
-        common::shown(text, &checked.diagnostics).contains("`unix` works within one host only [b]"),
+        common::shown(text, &checked.diagnostics).contains("`unix` works only within one host [b]"),
         "{:?}",
         checked.diagnostics
     );

@@ -126,7 +126,7 @@ fn hostile_texts_are_refused_with_few_mistakes() {
         ("x".repeat(2 << 20), "the input is longer than 1 MiB"),
         (
             format!("10 parallel: {parts} | N rr 1*1; N = 1 ... 9000"),
-            "take too much memory",
+            "need too much memory",
         ),
         (
             format!("network w {{ host a; {switches} }} 1 rr 1*1"),
@@ -142,7 +142,7 @@ fn hostile_texts_are_refused_with_few_mistakes() {
                 "repeat 1 {".repeat(40),
                 "}".repeat(40)
             ),
-            "more than 32 repeats are nested",
+            "repeats are nested more than 32 levels deep",
         ),
     ] {
         let list = refused(&text);

@@ -78,7 +78,7 @@ impl fmt::Display for DropReason {
             Self::Displaced => "displaced from the head of the queue",
             Self::RedEarly => "RED, early",
             Self::RedForced => "RED, average above the maximum",
-            Self::CoDel => "CoDel, stood too long",
+            Self::CoDel => "CoDel, queued too long",
             Self::Pie => "PIE",
             Self::Lost => "lost on the link",
             Self::BitError => "bit error on the link",

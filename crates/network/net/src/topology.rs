@@ -244,7 +244,7 @@ fn directions(link: &NetworkLink, nodes: &BTreeMap<&str, u32>) -> [TopologyEdge;
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "float to int casts saturate"
+    reason = "float-to-int casts saturate"
 )]
 fn cost(link: &NetworkLink) -> u64 {
     let bit_s = match &link.rate {

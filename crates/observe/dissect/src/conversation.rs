@@ -85,7 +85,7 @@ use tls::session_secrets::Secrets;
 pub const LONGEST_HEAD: usize = Bound::Head.most();
 const _: () = assert!(
     Bound::Name.most() == LONGEST_NAME,
-    "what cuts names and what counts it agree"
+    "name truncation and its count agree"
 );
 /// Exchanges of one connection that wait for their answers; of further ones no answer is known.
 pub const MOST_WAITING: usize = Bound::Waiting.most();

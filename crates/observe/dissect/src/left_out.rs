@@ -47,7 +47,7 @@ bounds! {
     Fragments "fragments" 1024, "fragmented packets", "more than {} were waiting for their remaining fragments";
     // --- streams of a capture ---
     Streams "streams" 1 << 18, "packets", "their captures have more than {} streams";
-    Begun "begun" 1 << 20, "positions that other captures could have taken as the start of the stream", "there are more than {}";
+    Begun "begun" 1 << 20, "stream start positions that were not kept for other captures", "there are more than {}";
     Ranges "ranges" 1024, "gaps that are treated as filled", "a stream has more than {} of them";
     Flows "flows" 1 << 20, "emulated-network connections without offsets", "there are more than {}";
     // --- what the sides of a connection say ---
@@ -55,13 +55,13 @@ bounds! {
     Head "head" 16 << 10, "message headers", "they are longer than {} bytes";
     HeaderLines "header-lines" 128, "HTTP/1 headers", "they have more than {} lines";
     ChunkLine "chunk-line" 4096, "HTTP/1 messages", "a chunk-size line is longer than {} bytes";
-    Waiting "waiting" 4096, "requests without their answers", "more than {} waited on one connection";
+    Waiting "waiting" 4096, "requests without their answers", "more than {} were waiting on one connection";
     Name "name" 256, "request names that fill the available space and may be truncated", "the limit is {} bytes";
-    HeaderTable "header-table" 64 << 10, "HTTP/2 directions without further names", "the header table is larger than {} bytes";
+    HeaderTable "header-table" 64 << 10, "HTTP/2 directions whose later names are unknown", "the header table is larger than {} bytes";
     Pointers "pointers" 8, "DNS messages", "a name in them has more than {} pointers";
     Statements "statements" 512, "prepared statements without their text", "there are more than {} on one connection";
     Line "line" 1024, "RESP lines that were truncated", "they are longer than {} bytes";
-    Depth "depth" 64, "RESP values", "they are nested more than {} deep";
+    Depth "depth" 64, "RESP values", "they are nested more than {} levels deep";
     Sessions "sessions" 1 << 16, "TLS secrets", "there are more than {} sessions";
     Places "places" 4096, "messages within TLS whose position is approximate", "they began more than {} records earlier";
     QuicStreams "quic-streams" 4096, "pieces of QUIC streams", "more than {} streams were open on one connection";
@@ -69,33 +69,33 @@ bounds! {
     Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
     Unread "unread" 64, "answers that were reported before they were read", "more than {} requests were open on one connection";
     Repeated "repeated" 4096, "retransmissions, holds and full windows", "a direction has more than {} of one kind";
-    Moments "moments" 1 << 18, "times at which bytes passed: times between them are reported too late", "a message has more than {}";
+    Moments "moments" 1 << 18, "moments at which bytes passed, so bytes in between are reported too late", "a message has more than {}";
     Ahead "ahead" 4096, "out-of-order segments", "more than {} arrived before the missing ones";
     Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
     QuicConnections "quic-connections" 1 << 14, "QUIC connections that were reported before they ended", "more than {} were open";
-    Doors "doors" 4096, "QUIC datagrams that are not matched with the other end", "a connection had more than {} within two seconds";
-    Origins "origins" 1 << 20, "connections that are not found in the network's own record", "there are more than {}";
-    Lookups "lookups" 4096, "DNS questions that were reported without an answer", "more than {} waited for one";
-    Answered "answered" 4096, "DNS answers that are not matched with a connection", "more than {} arrived within a short time";
+    Doors "doors" 4096, "QUIC datagrams that were not matched with the other end", "a connection had more than {} within two seconds";
+    Origins "origins" 1 << 20, "connections that were not found in the network's own record", "there are more than {}";
+    Lookups "lookups" 4096, "DNS questions that were reported without an answer", "more than {} were waiting for one";
+    Answered "answered" 4096, "DNS answers that were not matched with a connection", "more than {} arrived within a short time";
     EarlyCalls "early-calls" 1024, "socket calls", "more than {} came before the first packet of their connection";
-    Sockets "sockets" 1 << 17, "socket calls", "more than {} sockets are open";
+    Sockets "sockets" 1 << 17, "socket calls", "more than {} sockets were open";
     Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
-    Spans "spans" 1 << 17, "requests whose causing request is not reported", "more than {} began and ended in the meantime";
+    Spans "spans" 1 << 17, "requests whose parent request is not reported", "more than {} began and ended in the meantime";
     // --- what a run keeps of them ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
-    Asked "asked" 1 << 20, "requests that no log line was matched with", "there are more than {}";
+    Asked "asked" 1 << 20, "requests that were not matched with a log line", "there are more than {}";
     Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not reported", "there are more than {} connections";
-    Accounts "accounts" 1 << 19, "packets of connections without a TCP_CONNECTION", "there are more than {} connections";
-    Handshakes "handshakes" 1 << 16, "handshakes and addresses not used to tell where a capture was taken", "there are more than {}";
+    Accounts "accounts" 1 << 19, "packets of connections without a TCP_CONNECTION event", "there are more than {} connections";
+    Handshakes "handshakes" 1 << 16, "handshakes and addresses not used to determine where a capture was taken", "there are more than {}";
     SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets on some interfaces", "captures have more than {} interfaces";
     Owners "owners" 1 << 16, "requests whose program was not looked up by connection", "there are more than {} connections";
     Threads "threads" 1 << 20, "threads whose programs are unknown", "there are more than {}";
-    Children "children" 1024, "processes whose exit is not reported to the thread that waited", "one thread started more than {}";
+    Children "children" 1024, "processes whose exit is not matched with the thread that waited", "one thread started more than {}";
     // --- files of other tools ---
     Keyword "keyword" 200, "event names that were truncated", "they are longer than {} characters";
     Data "data" 4000, "pieces of event data that were truncated", "they are longer than {} bytes";
     Near "near" 64, "log lines that may describe further requests", "more than {} requests are close in time";
-    Within "within" 4, "objects within a log line", "they are nested more than {} deep";
+    Within "within" 4, "objects within a log line", "they are nested more than {} levels deep";
 }
 
 /// How often each bound was reached.
@@ -157,13 +157,13 @@ impl LeftOut {
         left_out
     }
 
-    /// A line of each: `left out: 1,204 requests that were reported before they ended: more than 8,192 were open on one connection`.
+    /// A line of each: `left out: requests that were reported before they ended (1,204): more than 8,192 were open on one connection`.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |(bound, count): (Bound, u64)| {
             let (what, why) = bound.words();
             format!(
-                "left out: {} {what}: {}",
+                "left out: {what} ({}): {}",
                 grouped(count),
                 why.replace("{}", &grouped(bound.most() as u64))
             )
@@ -240,7 +240,7 @@ mod tests {
         other.add(Bound::Open, 204);
         left_out.merge(&other);
         assert_eq!(left_out.of(Bound::Open), 1204);
-        let line = "left out: 1,204 requests that were reported before they ended: more than 8,192 were open on one connection";
+        let line = "left out: requests that were reported before they ended (1,204): more than 8,192 were open on one connection";
         assert_eq!(left_out.lines(), [line]);
         assert_eq!(LeftOut::of_names(&left_out.names()), left_out);
     }

@@ -30,7 +30,10 @@ impl Position {
     }
 
     /// The offset of a sequence number; `None` before the stream.
-    #[expect(clippy::cast_possible_truncation, reason = "sequence numbers go round")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "sequence numbers wrap around"
+    )]
     #[must_use]
     pub fn offset(&self, sequence: u32) -> Option<u64> {
         let expected = self.first.wrapping_add(self.farthest as u32);

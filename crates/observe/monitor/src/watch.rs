@@ -246,7 +246,7 @@ impl MonitorSampler {
         if self.late > 0 {
             let samples = self.began.elapsed().as_secs_f64() / self.interval.as_secs_f64();
             observed.notes.push(format!(
-                "{} of about {samples:.0} monitor samples were more than one interval late; events give the true intervals",
+                "monitor samples more than one interval late: {} of about {samples:.0}; events give the true intervals",
                 self.late
             ));
         }

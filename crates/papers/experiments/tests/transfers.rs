@@ -214,7 +214,7 @@ fn what_is_no_experiment_is_refused() {
         hosts: network.hosts[..1].to_vec(),
         ..network.clone()
     };
-    assert!(refused(&alone).message.contains("no two hosts"));
+    assert!(refused(&alone).message.contains("needs two hosts"));
     assert!(BlastExperiment::new(&network, &options, 0, ANSWER).is_err());
     let apart = Network {
         links: vec![],
@@ -225,6 +225,6 @@ fn what_is_no_experiment_is_refused() {
             .error_free()
             .unwrap_err()
             .message
-            .contains("does not finish")
+            .contains("cannot finish")
     );
 }

@@ -100,7 +100,7 @@ impl FromStr for Traceparent {
         read(text.trim_matches([' ', '\t'])).ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
             format!(
-                "`{}` is not a traceparent; hint: 00-TRACE-PARENT-FLAGS with 32, 16 and 2 hexadecimal digits, not all 0",
+                "`{}` is not a traceparent; hint: use 00-TRACE-PARENT-FLAGS with 32, 16 and 2 hexadecimal digits, not all 0",
                 shown.escape_debug()
             )
         })

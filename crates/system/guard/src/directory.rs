@@ -125,7 +125,7 @@ impl Directory {
             if names.len() == most {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
-                    format!("it holds more than {most} files"),
+                    format!("it contains more than {most} files"),
                 ));
             }
             names.push(OsString::from_vec(name));

@@ -38,11 +38,13 @@ impl Secret {
         let bytes = Zeroizing::new(bytes);
         let wrong = |what: &str| {
             Error::input(format!("the secret {what}"))
-                .hint(format!("write {SHORTEST} to {LONGEST} printable characters on one line; `head -c 24 /dev/urandom | base64` makes one"))
+                .hint(format!("use {SHORTEST} to {LONGEST} printable characters on one line; `head -c 24 /dev/urandom | base64` generates a secret"))
         };
         match bytes.len() {
             0 => Err(wrong("is empty")),
-            length if length < SHORTEST => Err(wrong(&format!("has only {length} characters"))),
+            length if length < SHORTEST => {
+                Err(wrong(&format!("is too short: its length is {length}")))
+            }
             length if length > LONGEST => Err(wrong("is too long")),
             _ => match std::str::from_utf8(&bytes) {
                 Err(_) => Err(wrong("is not UTF-8 text")),
@@ -140,7 +142,7 @@ impl SecretSource<'_> {
                 ..error
             })?;
             let note = format!(
-                "the secret comes from {}: programs started from here inherit it; a file (--secret-file) is safer",
+                "the secret comes from {}, which child processes inherit; a file (--secret-file) is safer",
                 self.variable
             );
             return Ok(Some(FoundSecret {

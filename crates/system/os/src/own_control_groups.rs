@@ -23,7 +23,7 @@ pub fn processor_groups() -> Result<(u8, Vec<PathBuf>), String> {
 }
 
 /// The reason where groups exist and none has the counters.
-const UNCOUNTED: &str = "no control group above this process counts throttling";
+const UNCOUNTED: &str = "no control group containing this process reports throttling";
 
 /// The directories, relative to the root, from this process's own group to the topmost visible one.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Groups {
         };
         let (version, (path, mount)) = one
             .or_else(two)
-            .ok_or("no control group hierarchy that counts CPU time is mounted")?;
+            .ok_or("no control group hierarchy with CPU accounting is mounted")?;
         Ok(Self {
             version,
             directories: chain(root, mount, &path),

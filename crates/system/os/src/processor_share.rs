@@ -60,7 +60,7 @@ impl ControlGroup {
     pub fn make(name: &str, share: ProcessorShare) -> Result<Self> {
         let (version, own) =
             crate::own_control_groups::processor_groups().map_err(|why| refused(&why))?;
-        let mut why = String::from("no existing control group can hold another one");
+        let mut why = String::from("no existing control group can contain another");
         for parent in own
             .iter()
             .filter(|directory| version == 1 || delegates(directory))
@@ -133,7 +133,7 @@ pub fn measured_share() -> Option<f64> {
 
 fn refused(why: &str) -> Error {
     Error::environment(format!(
-        "cannot give a host a share of a processor here: {why}"
+        "cannot limit a host to a share of a processor here: {why}"
     ))
     .hint("run as root on a machine with writable control groups, or omit `share`")
 }

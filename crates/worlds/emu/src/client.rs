@@ -343,7 +343,7 @@ fn emulator(program: &Path) -> Command {
 
 fn cannot_start(program: &Path, error: &io::Error) -> Error {
     error::environment(format!(
-        "cannot start the emulator as {}: {error}",
+        "cannot start the emulator {}: {error}",
         program.display()
     ))
 }
@@ -433,7 +433,7 @@ fn check_owner(owner: u32) -> Result<()> {
     if owner == geteuid().as_raw() {
         return Ok(());
     }
-    let message = format!("another user (id {owner}) holds this network's socket");
+    let message = format!("another user (uid {owner}) owns this network's socket");
     Err(error::environment(message)
         .hint("give the network another name: each name has its own socket"))
 }

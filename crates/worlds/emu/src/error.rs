@@ -23,7 +23,7 @@ pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Erro
     let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
         let reason = "perhaps a container or a security policy forbids it";
         return environment(format!(
-            "an emulated network needs {what}, which failed: {error} ({reason})"
+            "an emulated network needs {what}, which cannot be created: {error} ({reason})"
         ));
     };
     let message = format!(

@@ -28,7 +28,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
         ..new.clone()
     };
     if kept != *before {
-        return refused("the ends, the MTU, jitter and duplicates");
+        return refused("the ends, MTU, jitter and duplication");
     }
     let ends = [&before.ends.0, &before.ends.1];
     let mut switches = network
@@ -40,7 +40,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
     let queue = |link: &NetworkLink| link.queue.clone().or(own.cloned()).unwrap_or(plain.clone());
     let (old, now) = (queue(before), queue(new));
     if (old.discipline, old.ecn) != (now.discipline, now.ecn) {
-        return refused("the discipline of the queue");
+        return refused("the queue discipline");
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ fn mac(kind: u8, number: u32) -> [u8; 6] {
 /// `lo` up.
 pub(crate) fn set_loopback_up(batch: &mut RtnlBatch) {
     batch.change(
-        "setting the loopback interface up",
+        "bringing up the loopback interface",
         Message::SetLink(up(LOOPBACK)),
     );
 }
@@ -59,7 +59,7 @@ pub(crate) fn set_loopback_up(batch: &mut RtnlBatch) {
 /// The central end of a host's pair up.
 pub(crate) fn set_central_end_up(number: u32, batch: &mut RtnlBatch) {
     batch.change(
-        "setting the central end of a pair up",
+        "bringing up the central end of a pair",
         Message::SetLink(up(central_index(number))),
     );
 }
@@ -90,20 +90,23 @@ impl HostVethPair<'_> {
     /// The host's end up, with its configuration; the central end is up already. In the other order the host's end
     /// would notice its carrier some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut RtnlBatch) {
-        batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
+        batch.change("bringing up a host's interface", Message::SetLink(up(ETH0)));
         batch.create(
-            "giving a host its address",
+            "adding a host's address",
             Message::NewAddress(self.address()),
         );
-        batch.create("naming a host's next hop", Message::NewNeighbour(gateway()));
         batch.create(
-            "giving a host its route",
+            "adding a host's ARP entry",
+            Message::NewNeighbour(gateway()),
+        );
+        batch.create(
+            "adding a host's route",
             Message::NewRoute(route(None, self.mtus.route)),
         );
         for &(other, mtu) in &self.mtus.larger {
             let to = crate::veth_port::address(other);
             batch.create(
-                "giving a host a route with a larger MTU",
+                "adding a host's route with a larger MTU",
                 Message::NewRoute(route(Some(to), mtu)),
             );
         }

@@ -81,7 +81,7 @@ impl Rtnl {
 
     fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), RefusedRtnlRequest> {
         let lost = |error: io::Error| RefusedRtnlRequest {
-            what: "an exchange over rtnetlink",
+            what: "an rtnetlink exchange",
             error,
         };
         socket::send(self.socket.as_raw_fd(), bytes, MsgFlags::empty())

@@ -140,7 +140,7 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
         let threads: Vec<_> = (0..at_once.min(path_mtus.len()))
             .map(|_| scope.spawn(make))
             .collect();
-        let panicked = |_| Err(Error::measurement("a thread that creates hosts panicked"));
+        let panicked = |_| Err(Error::measurement("a thread panicked while creating hosts"));
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(panicked))

@@ -55,7 +55,7 @@ pub fn make_records(
     for (record, part) in records.iter_mut().zip(&run.measurement.parts) {
         if record.initiator.transport.is_none() {
             let reason = if procedure::repeats_connections(&part.procedure.initiator) {
-                "no connection lasts from clock start to stop".to_string()
+                "no connection stays open from clock start to clock stop".to_string()
             } else {
                 format!("{} reports nothing about its transport", part.stack.name)
             };

@@ -33,7 +33,7 @@ pub struct ConnectionFacts {
 /// Every operation fails when the peer is gone, breaks the protocol, or the endpoint was stopped at once.
 #[expect(
     async_fn_in_trait,
-    reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"
+    reason = "endpoints are generic over it; each world decides whether futures move between threads"
 )]
 pub trait EndpointService {
     /// `DataRequest`, `times` times. How many were sent: fewer when the limit was reached in between.

@@ -48,7 +48,7 @@ pub struct EndpointProcessor {
 /// Waiting fails when the endpoint was stopped at once, connecting as the stack says.
 #[expect(
     async_fn_in_trait,
-    reason = "endpoints are generic over it; whether futures travel between threads is a world's own matter"
+    reason = "endpoints are generic over it; each world decides whether futures move between threads"
 )]
 pub trait EndpointWorld {
     /// An open connection.

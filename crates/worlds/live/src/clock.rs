@@ -74,7 +74,7 @@ fn boot() -> Option<String> {
 /// Waits until `moment`; returns early when a signal comes, so the caller checks its flags and calls again.
 #[expect(
     clippy::cast_possible_wrap,
-    reason = "nanoseconds since boot fit for 292 years"
+    reason = "nanoseconds since boot fit in i64 for 292 years"
 )]
 pub fn sleep_until(moment: Instant) {
     let spec = TimeSpec::new(

@@ -446,12 +446,12 @@ fn unit_bytes(task: &AgentTask) -> Result<usize> {
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
         return Err(Error::environment(format!(
-            "data units of {} (and VIRTUAL MEMORY) for {} replicas do not fit in this host's memory ({} available)",
+            "data units of {} (and VIRTUAL MEMORY) for {} replica(s) do not fit in this host's memory ({} available)",
             stackline_core::units::format_size(unit),
             task.work.replicas,
             stackline_core::units::format_size(available)
         ))
-        .hint("use smaller data units and more of them, or fewer replicas"));
+        .hint("use more but smaller data units, or fewer replicas"));
     }
     usize::try_from(unit)
         .map_err(|_| Error::input("the data unit is larger than the address space"))

@@ -124,7 +124,7 @@ impl Launcher {
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = (input, output, errors) else {
             return Err(Error::environment(format!(
-                "the agent on host {name} was started without a pipe"
+                "the agent on host {name} was started without pipes"
             )));
         };
         Ok(AgentProcess {
@@ -278,7 +278,7 @@ impl AgentProcess {
 
     fn other_version(&self, hello: &AgentHello) -> Error {
         Error::environment(format!(
-            "the agent on host {} is stackline {}, but this is {}",
+            "the agent on host {} is stackline {}, but the version here is {}",
             self.name,
             hello.version,
             env!("CARGO_PKG_VERSION")

@@ -84,7 +84,7 @@ impl AgentRecording {
             .or(sink_error)
             .or_else(|| watched.as_ref().err().map(ToString::to_string));
         if let Some(failure) = failure {
-            notes.push(format!("events could not be kept: {failure}"));
+            notes.push(format!("events could not be stored: {failure}"));
         }
         let recorded = AgentRecordingSummary {
             recorded: totals.recorded + handed_over + watched.unwrap_or(0),

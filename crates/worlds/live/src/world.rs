@@ -104,7 +104,7 @@ pub fn run(
     {
         let (whole, sent) = (units::format_size(length), units::format_size(sent));
         observation.record.notes.push(format!(
-            "FILE {name} holds {whole} and was sent repeatedly from its beginning: {sent} in total"
+            "FILE {name} is {whole} long and was sent repeatedly from the start: {sent} in total"
         ));
     }
     Ok(observation)
@@ -115,7 +115,7 @@ fn ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
         Poll::Pending => Err(Error::measurement(
-            "an operation of the live world waited: this is a bug in stackline",
+            "an operation in the live world did not finish at once: this is a bug in stackline",
         )),
     }
 }

@@ -46,7 +46,7 @@ fn what_is_no_message_ends_it_with_an_error_and_its_jobs_with_it() {
             error.message.starts_with("not a control message"),
             "{error}"
         );
-        // Its end of the connection goes with it.
+        // Its end of the connection time goes with it.
         assert!(responders.outcome().is_err(), "{garbage}");
         assert!(responders.abandon().is_ok());
     }

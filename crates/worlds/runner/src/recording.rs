@@ -132,7 +132,7 @@ impl Traces {
         );
         // Another process may write there.
         let directory = std::path::absolute(&self.directory)
-            .map_err(|e| Error::environment(format!("the run directory has no path: {e}")))?;
+            .map_err(|e| Error::environment(format!("cannot resolve the run directory: {e}")))?;
         let sites = if capture {
             self.sites(network)?
         } else {
@@ -218,7 +218,7 @@ impl Traces {
                     network.name
                 );
                 return Err(Error::input(what).hint(format!(
-                    "its ports are {}; `all` means every port, a host name means its interface",
+                    "its ports are {}; `all` means every port, and a host name means that host's interface",
                     names.join(", ")
                 )));
             }
@@ -227,7 +227,7 @@ impl Traces {
         chosen.retain(|site| known.insert((site.host, site.ports.clone())));
         if chosen.len() > MOST_FILES {
             let what = format!(
-                "--capture of {} ports would need that many files at once",
+                "--capture of {} ports would need that many open files",
                 chosen.len()
             );
             return Err(Error::input(what).hint(format!(

@@ -36,7 +36,7 @@ impl SpecSource {
                 directory: None,
             }),
             (None, Some(path)) => Self::read(path),
-            (None, None) => Err(Error::input("no specification is given")
+            (None, None) => Err(Error::input("no specification was given")
                 .hint("name a file, or give the specification with -e")),
         }
     }
@@ -266,7 +266,7 @@ pub fn plan_of_flag(
         let end = before.len() + value.len();
         for mistake in &mut mistakes {
             if mistake.span.start >= end {
-                mistake.message = format!("{flag} does not contain one complete value");
+                mistake.message = format!("{flag} does not contain a complete value");
                 let hint = mistake
                     .hint
                     .take()

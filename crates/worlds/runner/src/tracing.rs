@@ -125,12 +125,12 @@ impl RunTracer {
             })
             .collect();
         let lost = if lost > 0 {
-            format!(", {lost} more were lost")
+            format!(", {lost} more lost")
         } else {
             String::new()
         };
         Some(format!(
-            "tracing cost {}; {recorded} events recorded{lost}",
+            "tracing cost {}; events recorded: {recorded}{lost}",
             costs.join(", ")
         ))
     }

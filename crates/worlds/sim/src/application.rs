@@ -159,7 +159,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         let path = |from, to| {
             self.time.carrier.path(from, to, flow).ok_or_else(|| {
                 Error::input("no path leads from one host of the application to another")
-                    .hint("links with `->` need others for the return path")
+                    .hint("with one-way links (`->`), the return path needs links of its own")
             })
         };
         Ok(path(from, to)?.mtu.min(path(to, from)?.mtu))

@@ -13,7 +13,7 @@ use stackline_net::{
 /// What carries packets.
 #[expect(
     clippy::large_enum_variant,
-    reason = "the large one is the usual one, and there is one of it in a run"
+    reason = "the large variant is the usual one, and a run has only one"
 )]
 pub(crate) enum SimCarrier<T: Tap<SimDatagram>> {
     /// Links and switches.

@@ -214,7 +214,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         );
         if from == to {
             return Err(Error::input("a simulated host cannot send to itself")
-                .hint("FROM and TO name two hosts"));
+                .hint("FROM and TO must differ"));
         }
         let stack = stacks::find_stack(&part.stack.name)?;
         stack.table.accepts(&part.stack)?;
@@ -296,7 +296,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
                     .map_or("?", |host| host.name.as_str())
             };
             Error::input(format!("no path leads from {} to {}", name(from), name(to)))
-                .hint("links with `->` need others for the return path")
+                .hint("with one-way links (`->`), the return path needs links of its own")
         })
     }
 

@@ -241,7 +241,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
             return Err(Error::new(Blame::Interrupted, words));
         }
         if self.steps > self.limits.steps_an_instant {
-            return Err(Error::measurement(format!("time stands still at {at} s"))
+            return Err(Error::measurement(format!("virtual time is stuck at {at} s"))
                 .hint("an endpoint sends endlessly, and no link, buffer or pace slows it down: give a link a rate"));
         }
         Ok(())

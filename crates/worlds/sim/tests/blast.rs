@@ -132,7 +132,7 @@ fn hosts_that_copy_take_the_papers_times() {
             let got = outcome.records[0].elapsed_ns as f64 / 1e9;
             match sun == SUN {
                 true => close(got, expected, 1e-6),
-                // Two buffers, and a processor that has time for answers: copying alone takes the time.
+                // Two buffers, and a processor that has time for answers: copying alone accounts for the time.
                 false if stack.starts_with("blast") => {
                     close(got, 64.0 * c + t + c + 2.0 * ca + ta, 1e-6)
                 }
@@ -365,7 +365,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         ),
         (
             "window(packet = 9000)",
-            "packets of 9060 bytes, which `window` sends, do not fit the path from a to b: its MTU is 1500",
+            "`window` sends packets of 9060 bytes, too large for the path from a to b: its MTU is 1500",
         ),
     ] {
         let failure = refused(&format!(

@@ -79,7 +79,7 @@ impl ThreadFollower {
     ) -> Result<(), String> {
         let kernel = self.kernel_numbers(&[(std::process::id(), thread)])?;
         if kernel.is_empty() {
-            return Err("the kernel's id of its thread is unknown".into());
+            return Err("its kernel thread id is unknown".into());
         }
         trace.follow_threads(&kernel)
     }
@@ -103,7 +103,7 @@ impl ThreadFollower {
             }
             let kernel = self.kernel_numbers(&new)?;
             if kernel.is_empty() {
-                return Err("the kernel's ids of its threads are unknown".into());
+                return Err("its kernel thread ids are unknown".into());
             }
             trace.follow_threads(&kernel)?;
         }

@@ -82,7 +82,7 @@ impl JoinedProcesses {
                 .filter(|groups| !groups.is_empty())
                 .ok_or_else(|| {
                     Error::environment(format!(
-                        "no control groups are mounted here: {what} has none"
+                        "no control groups are mounted here, so {what} has none"
                     ))
                     .hint("use `--pid PID` for a process and its children")
                 })
@@ -203,7 +203,7 @@ fn find_unit(root: &Root, groups: &ControlGroups, unit: &str) -> Result<String> 
     match &found[..] {
         [] => Err(unit_not_found(&name, all)),
         [one] if processes_below(root, one).is_empty() => {
-            Err(Error::input(format!("the unit {name} has no process"))
+            Err(Error::input(format!("the unit {name} has no processes"))
                 .hint(format!("start it with `systemctl start {name}`")))
         }
         [one] => Ok(one.clone()),
@@ -240,12 +240,12 @@ fn find_group(root: &Root, groups: &ControlGroups, path: &Path) -> Result<String
     };
     let group = found.ok_or_else(|| {
         Error::input(format!("unknown control group {text}")).hint(
-            "give a directory below /sys/fs/cgroup, or a path from /proc/PID/cgroup; `systemd-cgls` lists them",
+            "give a directory under /sys/fs/cgroup, or a path from /proc/PID/cgroup; `systemd-cgls` lists them",
         )
     })?;
     if processes_below(root, &group).is_empty() {
         return Err(
-            Error::input(format!("the control group {text} has no process"))
+            Error::input(format!("the control group {text} has no processes"))
                 .hint("start its programs first"),
         );
     }

@@ -55,7 +55,7 @@ impl TracedNetwork {
         self.network = self.emulation.describe()?.network;
         // The emulator writes there, too, from another directory.
         let run = std::path::absolute(run).map_err(|error| {
-            Error::environment(format!("the run directory has no path: {error}"))
+            Error::environment(format!("cannot resolve the run directory: {error}"))
         })?;
         let queues = NetworkEvents {
             network: run.join("network"),
@@ -80,7 +80,7 @@ impl TracedNetwork {
         } else {
             format!("{} others use", self.others)
         };
-        format!("the network's queues are not recorded: {others} it")
+        format!("the queues of the network are not recorded: {others} it")
     }
 
     /// What its ports are, as events.

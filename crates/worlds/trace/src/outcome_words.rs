@@ -22,7 +22,7 @@ impl TraceOutcome {
         let requests =
             counted_requests(&self.by_protocol).unwrap_or_else(|| "no request was seen".to_owned());
         lines.push(format!(
-            "{requests} from {} packets and {} records in {}; lost: {} packets, {} records; tracing took {} of CPU time{}",
+            "{requests} from {} packets and {} records in {}; packets lost: {}, records lost: {}; tracing took {} of CPU time{}",
             self.packets,
             self.records,
             units::format_time(self.seconds),
@@ -53,8 +53,10 @@ impl TraceOutcome {
             .absent
             .iter()
             .map(|(what, why)| format!("not recorded: {what}: {why}"));
-        let foreign = (self.foreign > 0)
-            .then(|| format!("{} requests of other programs were left out", self.foreign));
+        let foreign = (self.foreign > 0).then(|| match self.foreign {
+            1 => "1 request of another program was left out".to_owned(),
+            foreign => format!("{foreign} requests of other programs were left out"),
+        });
         absent
             .chain(self.unknown.lines())
             .chain(foreign)
@@ -73,8 +75,8 @@ impl TraceOutcome {
         };
         match (median(&before.call_times), median(&self.call_times)) {
             (Some(was), Some(is)) => format!(
-                "{} requests, median {} instead of {} of {}: {:.2} times as fast",
-                self.call_times.len(),
+                "{}, median {}, against {} for {} before: {:.2} times as fast",
+                units::counted(self.call_times.len() as u64, "request"),
                 units::format_time(is),
                 units::format_time(was),
                 before.call_times.len(),

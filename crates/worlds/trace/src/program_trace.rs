@@ -349,7 +349,7 @@ impl TraceSession {
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
             self.notes.push(format!(
-                "the program of {unowned} requests over QUIC is unknown, because its sockets were closed too soon: they are kept"
+                "QUIC requests kept without their program, whose socket closed too soon: {unowned}"
             ));
         }
         self.adopt_network_events(setting)?;
@@ -408,7 +408,7 @@ impl TraceSession {
                 .map(|error| format!("the network's queues are only partly recorded: {error}")),
         );
         self.notes.extend(
-            (damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")),
+            (damaged > 0).then(|| format!("damaged bytes in the network's events: {damaged}")),
         );
         Ok(())
     }
@@ -487,7 +487,7 @@ fn no_thread(error: std::io::Error) -> Error {
 }
 
 fn panicked() -> Error {
-    Error::measurement("the trace could not be kept: a thread panicked")
+    Error::measurement("the trace was lost: a thread panicked")
 }
 
 /// Starts programs and waits for the last, or waits for the time that was asked for.

@@ -148,10 +148,10 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
     }
     match found.iter().find(|program| program.command.is_empty()) {
         Some(program) if program.host == HERE => {
-            Err(Error::input("no program is named").hint(hint))
+            Err(Error::input("no program was given").hint(hint))
         }
         Some(program) => {
-            Err(Error::input(format!("no program is named for {}", program.host)).hint(hint))
+            Err(Error::input(format!("no program was given for {}", program.host)).hint(hint))
         }
         None => Ok(found),
     }

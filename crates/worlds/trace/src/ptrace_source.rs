@@ -96,7 +96,7 @@ impl PtraceSource {
     ) -> Result<Self> {
         let path = directory.path().join(format!("calls.{number}"));
         let failed =
-            |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
+            |error| Error::environment(format!("{} cannot be created: {error}", path.display()));
         let reader = PtraceRecordReader::create(&path).map_err(failed)?;
         let number = u32::try_from(number + 1)
             .unwrap_or(0)

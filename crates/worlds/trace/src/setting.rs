@@ -91,8 +91,10 @@ impl TraceSetting {
     pub fn joined(pids: &[u32], decipher: bool) -> Result<Self> {
         let own = namespace_of("self", "net");
         let mut seen: Vec<(Option<PathBuf>, u32)> = Vec::new();
+        let mut hidden = Vec::new();
         for pid in pids {
             let namespace = namespace_of(&pid.to_string(), "net");
+            hidden.extend(namespace.is_none().then(|| pid.to_string()));
             if !seen.iter().any(|(known, _)| *known == namespace) {
                 seen.push((namespace, *pid));
             }
@@ -127,8 +129,15 @@ impl TraceSetting {
             });
             setting.addresses.push(ObservedHost { name, addresses });
         }
+        setting.notes.extend((!hidden.is_empty() && own.is_some()).then(|| {
+            let processes = match hidden.as_slice() {
+                [one] => format!("process {one}"),
+                several => format!("processes {}", several.join(", ")),
+            };
+            format!("the network namespace of {processes} cannot be read without CAP_SYS_PTRACE; this machine's own packets were captured instead, so requests in a container are missing")
+        }));
         setting.notes.extend((left_out > 0).then(|| {
-            format!("packets of {left_out} more network namespaces were not captured: the limit is {MOST_NAMESPACES}")
+            format!("network namespaces whose packets were not captured: {left_out} (the limit is {MOST_NAMESPACES})")
         }));
         Ok(setting)
     }

@@ -137,7 +137,7 @@ fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
     };
     let instead = match (is_stopped, &sockets) {
         (true, _) => "; instead, programs are stopped at their calls (ptrace)",
-        (false, Some(_)) => "; the program of a request, and when it was read, are unknown",
+        (false, Some(_)) => "; a request's program and the time it was read are unknown",
         (false, None) => "",
     };
     let advice = match ADMINISTRATION.is_there() {

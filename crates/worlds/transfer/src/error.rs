@@ -39,7 +39,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("the peer's process is gone; hint: check how it exited on the other host"),
+            Self::Gone => f.write_str("the peer's process is gone; hint: check why it exited on the other host"),
             Self::Silent(patience) => write!(
                 f,
                 "the peer has been silent for {patience}; hint: check whether it is running and whether a firewall drops its packets"
@@ -52,7 +52,7 @@ impl fmt::Display for Error {
             ),
             Self::Refused(BlastRefusal::Busy) => f.write_str("the peer already has a connection; hint: close it first"),
             Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),
-            Self::Interrupted => f.write_str("it was interrupted before it finished"),
+            Self::Interrupted => f.write_str("interrupted before it finished"),
             Self::Broken => f.write_str("the channel has already failed; hint: open a new one"),
             Self::Options(what) => f.write_str(what),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),

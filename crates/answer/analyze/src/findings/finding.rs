@@ -3,6 +3,7 @@
 use crate::findings::change::PlanChange;
 use serde::Serialize;
 use stackline_core::units;
+pub(crate) use stackline_core::units::counted;
 
 /// Findings explain at least this share of the measured time.
 pub const LEAST: f64 = 0.05;
@@ -261,11 +262,6 @@ impl Finding {
     pub fn is_idle(&self) -> bool {
         self.saves.is_some_and(|saves| saves < IDLE)
     }
-}
-
-/// `1 segment`, `2 segments`.
-pub(crate) fn counted(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A share in words: `12 %`.

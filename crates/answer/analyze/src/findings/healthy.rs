@@ -9,7 +9,7 @@ use crate::findings::requests::causes;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: HEALTHY,
-    meaning: "nothing that can be changed takes 5 % of the time, and the time is accounted for; the only finding of its measurement",
+    meaning: "nothing that can be changed takes 5 % of the time or more, and the time is accounted for; reported only if nothing else is found",
     find: &[Find::Run(in_session)],
 };
 

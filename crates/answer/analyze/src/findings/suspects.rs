@@ -177,7 +177,7 @@ fn links(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
             ));
         }
         if measurement.busy(port) >= USED {
-            let what = format!("the link {name} of {} is the limit", port.rate());
+            let what = format!("the link {name} ({}) is the limit", port.rate());
             found.push(suspect(
                 measurement,
                 &network_limited::KIND,
@@ -266,7 +266,7 @@ fn load(measurement: &FindingMeasurement<'_>) -> Option<Suspect> {
     measurement.plan.parts.iter().find(|part| part.background)?;
     let shared = |port: &&PathPort| port.queue_drops() > 0 || measurement.busy(port) > 0.0;
     let port = measurement.fullest().filter(shared)?;
-    let what = format!("other traffic is in the way at {}", port.name);
+    let what = format!("other traffic competes for the link {}", port.name);
     let places = vec!["other traffic".to_owned()];
     Some(suspect(
         measurement,

@@ -420,13 +420,14 @@ fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
     });
     assert_eq!(
         varying.found()[0].tries[0].what,
-        "a longer queue before s>b: its rate varies"
+        "a longer queue before s>b, whose rate varies"
     );
     assert_eq!(drops(4, 5_999).kinds(), ["undersized_buffer"]);
     assert_eq!(drops(4, 6_000).kinds(), ["queue_drop"]);
     let sentence = &drops(4, 4_500).found()[0].sentence;
     assert!(
-        sentence.contains("it has 4500 B, but 4 streams with packets of up to 1500 B need 6000 B"),
+        sentence
+            .contains("it holds 4500 B, but 4 streams with packets of up to 1500 B need 6000 B"),
         "{sentence}"
     );
 }
@@ -855,7 +856,7 @@ fn a_cause_in_every_stream_has_share_one() {
         );
     }
     let sentence = &waiting(3, 3).found()[0].sentence;
-    let together = "; the same holds for 2 of the 2 other parts (a1 to b, a2 to b), 90 % of the time of all parts together";
+    let together = "; the same holds for other parts (2 of 2: a1 to b, a2 to b): 90 % of the total time of all parts";
     assert!(sentence.ends_with(together), "{sentence}");
 }
 

@@ -69,7 +69,7 @@ fn words(
             "distance, data and service do not account for",
         )
     } else if known {
-        ("no link was full during it", "links were not full")
+        ("no link was full in that time", "links were not full")
     } else {
         ("the load on the network is unknown", "")
     };

@@ -304,7 +304,7 @@ fn a_short_period_is_too_few_steps_for_the_cost_of_a_host() {
     assert_eq!(short.host_cpu_s_per_gb, None);
     assert_eq!(
         short.absent["host_cpu"],
-        "a run lasted 75.0 ms, but a host counts the time of a core in steps of 10 ms"
+        "a run lasted 75.0 ms, but hosts count CPU time in steps of 10 ms"
     );
     let unknown = &summarise(&plan, &[on_hosts(0, 1.0), moved(0, 1, 1)])[0];
     assert_eq!(

@@ -139,7 +139,7 @@ pub(super) fn read_json_line(
         .cloned()
         .zip(fields.text(&PATHS).cloned())
         .or(request)
-        .ok_or("no method and path")?;
+        .ok_or("no method or path")?;
     let status = fields.text(&STATUSES).ok_or("no status")?.clone();
     let took = fields.said(&TOOK);
     let took_ns = took.and_then(|(name, text)| fields.time(name, text));

@@ -40,7 +40,7 @@ pub(super) fn read_text_line(line: &str) -> Result<AccessLogEntry, &'static str>
         .enumerate()
         .filter(|(_, (_, quoted))| *quoted)
         .find_map(|(at, (word, _))| Some((at, asked(word)?)));
-    let (request, (method, path)) = found.ok_or("no method and path")?;
+    let (request, (method, path)) = found.ok_or("no method or path")?;
     let (before, behind) = (&words[..request], &words[request + 1..]);
     let is_status = |word: &str| word.len() == 3 && digits(word).is_some();
     let status = behind.first().filter(|(word, _)| is_status(word));

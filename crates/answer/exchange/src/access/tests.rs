@@ -84,7 +84,7 @@ fn what_is_not_read_is_counted_by_its_reason() {
     assert_eq!((found.mistakes.count, found.entries.len()), (5, 0));
     let reasons = [
         ("not JSON", 1),
-        ("no method and path", 2),
+        ("no method or path", 2),
         ("no status", 1),
         ("no known time format", 1),
     ];

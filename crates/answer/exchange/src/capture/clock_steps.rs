@@ -39,7 +39,7 @@ impl ClockSetBack {
     /// What is to be said of it, before the packet of that number.
     pub(super) fn describe(self, packet: u64) -> String {
         format!(
-            "packet {packet} is {} earlier than one before it: the clock of the capture was set back, or files were merged; times across this point are unknown",
+            "packet {packet} is {} earlier than a preceding one: the capture clock was set back, or files were merged; intervals across this point are unknown",
             units::format_time(self.back_ns as f64 / 1e9)
         )
     }

@@ -183,7 +183,7 @@ impl CapturePlan {
                         |stem| stem.to_string_lossy().into_owned(),
                     );
                     note = Some(format!(
-                        "{stem} is named after its file, because another capture of the same packets also calls its host {name}; name it with --host NAME={}",
+                        "host {stem} is named after its file, because another capture of the same packets already uses the host name {name}; rename it with --host NAME={}",
                         survey.source
                     ));
                     name = stem;
@@ -339,9 +339,9 @@ fn addresses(
     });
     let between = || {
         match looked {
-        0 => "between hosts, as far as is known (it contains no handshake); the times of requests do not separate network and server".to_owned(),
+        0 => "between hosts, as far as is known (the capture contains no handshake); request times do not separate network from server".to_owned(),
         _ => format!(
-            "between hosts, because neither half of its handshakes is the shorter one{}; the times of requests do not separate network and server",
+            "between hosts, because neither half of its handshakes is clearly shorter{}; request times do not separate network from server",
             medians(&mut gaps.clone())
         ),
     }

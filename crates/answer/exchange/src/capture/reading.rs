@@ -405,12 +405,12 @@ impl SharedCaptureState<'_> {
         }
         if !is_own && see.copies.is_copy(packet, segment) {
             return see.unread(
-                "are copies of packets before them, as with several interfaces or a mirror port",
+                "are copies of earlier packets, as seen with several interfaces or a mirror port",
             );
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(
-                "packet {number} belongs to a connection beyond the number that can be distinguished"
+                "packet {number} belongs to a connection beyond the supported number of connections"
             ));
         };
         let name = &self.names[host];

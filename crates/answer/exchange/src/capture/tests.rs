@@ -132,7 +132,7 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         mistakes,
         [
             "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) are relative to the first segment seen",
-            "1 of 6 packets were not read: they are copies of packets before them, as with several interfaces or a mirror port",
+            "1 of 6 packets were not read: they are copies of earlier packets, as seen with several interfaces or a mirror port",
             "1 of 6 packets were not read: they do not carry IP",
         ]
     );

@@ -153,7 +153,7 @@ impl CaptureImport {
         } = &self.finished;
         let void = (*void > 0).then(|| {
             format!(
-                "{void} of them {} incomplete: `unknown` of REQUEST gives the reason",
+                "{void} of them {} incomplete: the field `unknown` of REQUEST gives the reason",
                 if *void == 1 { "is" } else { "are" }
             )
         });

@@ -78,7 +78,7 @@ pub(crate) fn take(
     report(imported.mistakes, &mut import);
     if imported.without_ids > 0 {
         import.notes.push(format!(
-            "{}: {} spans do not name a trace; each is a separate unit",
+            "{}: no trace ID in {} of the spans; each such span is a separate unit",
             log.name, imported.without_ids
         ));
     }

@@ -54,17 +54,17 @@ const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[b"\"traceID\""],
         begins: false,
-        hint: "this is not JSON as downloaded from Jaeger's page, `{\"data\": [{\"traceID\": ..., \"spans\": [...]}]}`",
+        hint: "this is not JSON as downloaded from Jaeger's UI, `{\"data\": [{\"traceID\": ..., \"spans\": [...]}]}`",
     },
     UnsupportedFormat {
         marks: &[b"NL.EVNT="],
         begins: false,
-        hint: "lines of NetLogger's ULM form begin with DATE; `--as ulm` reads them in any order",
+        hint: "lines in NetLogger's ULM format begin with DATE; `--as ulm` accepts any field order",
     },
     UnsupportedFormat {
         marks: &[b"ts=", b"event="],
         begins: false,
-        hint: "lines of NetLogger's BP form begin with ts; `--as bp` reads them in any order",
+        hint: "lines in NetLogger's BP format begin with ts; `--as bp` accepts any field order",
     },
     UnsupportedFormat {
         marks: &[b"{"],

@@ -31,7 +31,7 @@ pub(crate) fn join(
     }
     let captured = captured.ok_or_else(|| {
         Error::input("--log adds information to requests in captures, but no capture is specified")
-            .hint("specify a capture before it")
+            .hint("specify a capture before --log")
     })?;
     for log in &request.server_logs {
         let (server, path) = named(log);
@@ -68,7 +68,7 @@ fn no_access_log(source: &str) -> Error {
     Error::input(format!(
         "{source} is not an access log: no line describes a request"
     ))
-    .hint("supported formats: lines of nginx, Apache (combined), haproxy, Envoy, Traefik or JSON, and OTLP/JSON")
+    .hint("supported formats: nginx, Apache (combined), haproxy, Envoy and Traefik log lines, JSON lines, and OTLP/JSON")
 }
 
 fn one(

@@ -52,7 +52,7 @@ fn what_is_no_answer_of_jaeger_is_refused() {
             read(text.as_bytes(), false)
                 .unwrap_err()
                 .to_string()
-                .starts_with("this is not Jaeger's JSON"),
+                .starts_with("this is not Jaeger JSON"),
             "{text}"
         );
     }

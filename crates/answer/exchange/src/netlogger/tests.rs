@@ -40,7 +40,7 @@ just words
             "line 5: DATE=2007 is not a time between 1970 and 2262",
             "line 6: DATE is missing",
             "line 7: NL.EVNT is missing",
-            "line 8: the quotation mark of FILE is not closed",
+            "line 8: the quoted value of FILE is not closed",
             "line 9: expected NAME=VALUE, found `just`",
         ]
     );

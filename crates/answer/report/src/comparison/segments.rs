@@ -36,7 +36,7 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
         last = segment.to.as_ref();
         rows.push(row(segment));
     }
-    let notes = "An interval covers variation from unit to unit within each, not other changes\nbetween the two.\n";
+    let notes = "An interval covers variation from unit to unit within each run, not other\nchanges between the two runs.\n";
     table(&rows) + notes
 }
 
@@ -93,7 +93,7 @@ fn table(rows: &[Vec<String>]) -> String {
         .iter()
         .any(|row| row.last().is_some_and(|cell| cell == CANNOT_TELL))
     {
-        out += "cannot tell: few units, or times below zero\n";
+        out += "cannot tell: too few units, or negative times\n";
     }
     out
 }
@@ -106,7 +106,7 @@ fn name(segment: &SegmentComparison) -> String {
     };
     match (&segment.from, &segment.to) {
         (Some(from), Some(to)) => format!("  {of}{}", segment_label(from, to)),
-        _ => "first to last, of those that arrived".to_owned(),
+        _ => "first to last, units that arrived".to_owned(),
     }
 }
 
@@ -230,7 +230,7 @@ GO client
             "{text}"
         );
         assert!(
-            text.ends_with("cannot tell: few units, or times below zero\n"),
+            text.ends_with("cannot tell: too few units, or negative times\n"),
             "{text}"
         );
     }

@@ -119,7 +119,7 @@ fn effects(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         "effects",
         bottom + 32.0,
         &title,
-        "times as fast, on average over the levels of the others; 95 % intervals",
+        "times as fast, on average over the levels of the other factors; 95 % intervals",
     )
 }
 
@@ -178,7 +178,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         "tornado",
         bottom + 32.0,
         &title,
-        "times as fast; pale: may be chance",
+        "times as fast; pale: may be by chance",
     )
 }
 
@@ -204,7 +204,7 @@ fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture 
     canvas.text_upwards(
         "soft",
         (40.0, f64::midpoint(TOP, bottom)),
-        "quantile of half a normal distribution",
+        "half-normal quantile",
     );
     // Through the corner and the middle of the small half: what is chance alone.
     let middle = sizes.len() / 2;
@@ -235,7 +235,7 @@ fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture 
         "half-normal",
         high,
         "Half-normal plot of effects",
-        "chance alone stays near the line; real effects lie to the right of it",
+        "chance effects lie near the line; real effects lie to the right of it",
     )
 }
 
@@ -317,10 +317,10 @@ fn interaction(
     let title = format!("{} against {}", response.name, outcome.factors[a].name);
     let below = match answer.scale {
         EffectScale::Multiplicative => {
-            "logarithmic; parallel lines: gains multiply; all other factors at their first level"
+            "log scale; parallel lines mean that gains multiply; all other factors at their first level"
         }
         EffectScale::Additive => {
-            "parallel lines: differences add up; all other factors at their first level"
+            "parallel lines mean that differences add up; all other factors at their first level"
         }
     };
     Some(canvas.picture("interaction", high, &title, below))

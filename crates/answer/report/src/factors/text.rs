@@ -77,7 +77,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     };
     let start = match written(outcome, response, answer) {
         Some(value) => format!(
-            "{} with everything at its first level",
+            "{} with every factor at its first level",
             response.unit.written(value)
         ),
         None => {
@@ -88,7 +88,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
         }
     };
     let mut out = wrapped(&format!(
-        "{}: {start}; effect of each factor alone from there, and on average over the levels of the others ({model}):",
+        "{}: {start}; effect of each factor changed alone from there, and averaged over the levels of the others ({model}):",
         response.name
     ));
     out += &effects_table(outcome, response, answer);
@@ -96,9 +96,9 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     out += &aliased(outcome, answer);
     out += &bend(response, answer);
     let left = match answer.spread {
-        IntervalSource::None => "repeated runs are equal: deterministic".to_owned(),
+        IntervalSource::None => "repeated runs are identical: deterministic".to_owned(),
         _ => format!(
-            "repeated runs and the residual of the model: {} of the variation",
+            "repeated runs and the model residual account for {} of the variation",
             percent(answer.error_share)
         ),
     };
@@ -172,7 +172,7 @@ fn order_turns(outcome: &FactorOutcome, ranked: &[RankedEffect<'_>]) -> String {
         return String::new();
     }
     wrapped(&format!(
-        "ranked higher on average than alone, because others have to be changed first: {}",
+        "ranked higher on average than when changed alone, because other factors must change first: {}",
         names.join(", ")
     ))
 }
@@ -199,7 +199,7 @@ fn effect_row(
     let (gain, within) = response.gain(answer, effect.factor, level);
     let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
     let nothing = if estimate.may_be_zero() {
-        ", may be chance"
+        ", may be by chance"
     } else {
         ""
     };
@@ -285,13 +285,13 @@ fn clear_interactions(
                 let sign = if response.more_is_better { 1.0 } else { -1.0 };
                 let more = (2.0 * sign * estimate.value).exp();
                 format!(
-                    "; both together gain {} the product of their separate gains",
+                    "; both together gain {} relative to the product of their separate gains",
                     times(more)
                 )
             }
             (Some(estimate), EffectScale::Additive) => {
                 format!(
-                    "; both together {} beyond the sum of their separate effects",
+                    "; both together: {} beyond the sum of their separate effects",
                     signed(response.unit, 2.0 * estimate.value)
                 )
             }
@@ -330,11 +330,11 @@ fn bend(response: &Response, answer: &FactorAnswer) -> String {
         (_, true) => ("", "no curvature is visible"),
         _ => (
             "! ",
-            "curvature between the levels: levels in between are not on the line",
+            "curvature between the levels: responses there do not lie on a straight line",
         ),
     };
     wrapped(&format!(
-        "{mark}halfway between all levels, the {} is {value} ({within}) of their mean: {words}",
+        "{mark}with every factor halfway between its levels, the {} is {value} ({within}) relative to the mean at those levels: {words}",
         response.name
     ))
 }
@@ -389,7 +389,7 @@ fn further(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         .map(words)
         .collect();
     let text = if clear.is_empty() {
-        "no effect is clear".to_owned()
+        "no clear effect".to_owned()
     } else {
         clear.join("; ")
     };
@@ -406,7 +406,7 @@ fn steps(outcome: &FactorOutcome) -> String {
         return String::new();
     }
     let mut out =
-        "\nwhat to change first, and what gains most after that (each with those before it, in separate runs):\n"
+        "\nwhat to change first, and what gains most next (cumulative, in separate runs):\n"
             .to_owned();
     for (at, step) in outcome.steps.iter().enumerate() {
         out += &wrapped(&format!(
@@ -431,7 +431,7 @@ fn limits(outcome: &FactorOutcome) -> String {
         return String::new();
     };
     let mut out = format!(
-        "\nif a factor were infinite ({}, simulated a thousand times better, all else at its first level):\n",
+        "\nif a factor were ideal ({}, simulated a thousand times better, all others at their first level):\n",
         first.name
     );
     for limit in &outcome.limits {
@@ -456,7 +456,7 @@ fn limits(outcome: &FactorOutcome) -> String {
             } else {
                 ""
             };
-            format!(" (estimated from one run {}{doubt})", times(account))
+            format!(" (estimated from one run: {}{doubt})", times(account))
         });
         out += &wrapped(&format!("  {name}: {gain}{account}{next}"));
     }
@@ -479,7 +479,7 @@ fn offers(outcome: &FactorOutcome) -> String {
             offer.bought.join(", ")
         };
         let best = if offer.is_best {
-            format!("   <- the best for {}", outcome.spend.unwrap_or(offer.cost))
+            format!("   <- best for {}", outcome.spend.unwrap_or(offer.cost))
         } else {
             String::new()
         };
@@ -492,7 +492,7 @@ fn offers(outcome: &FactorOutcome) -> String {
     }
     let align = [Align::Right, Align::Right, Align::Left, Align::Left];
     format!(
-        "\nwhat to buy: no other set gains more for the money\n{}",
+        "\nwhat to buy: no other combination gains more for the money\n{}",
         table(&rows, &align)
     )
 }

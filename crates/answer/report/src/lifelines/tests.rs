@@ -106,7 +106,7 @@ APP_RECEIVED; udjat; 0; 200262000; 0; 0; 16; 1448
 fn a_run_without_units_says_so() {
     assert_eq!(
         shown(&EventTable::default(), false).0,
-        "no event names a data unit\n"
+        "no event refers to a data unit\n"
     );
 }
 
@@ -188,7 +188,7 @@ fn of_many_hosts_a_stage_is_one_row() {
         "kernel hold 12 hosts",
         "queue 12 links",
         "link 12 links",
-        "first to last, of those that arrived",
+        "first to last, units that arrived",
     ];
     assert_eq!(names, expected);
     assert_eq!(json["by_stage"]["segments"][1]["ns"]["n"], 24);

@@ -101,7 +101,7 @@ pub(super) fn overload(summary: &Summary) -> Vec<String> {
         return Vec::new();
     };
     let (n, runs) = (emulation.overloaded, summary.runs);
-    let those = if n > 1 { "runs, such as this" } else { "runs" };
+    let those = if n > 1 { "runs, for example" } else { "runs" };
     emulation
         .overload
         .iter()
@@ -119,7 +119,7 @@ fn kept(emulation: &EmulationSummary) -> String {
         .zip(emulation.lateness_p99_s)
         .zip(emulation.lateness_max_s);
     let late = late.map_or_else(
-        || "no frames left it".to_owned(),
+        || "no frames forwarded".to_owned(),
         |((p50, p99), max)| {
             let [p50, p99, max] = [p50, p99, max].map(units::format_time);
             format!("departures late by {p50} (median), {p99} (p99), {max} (max)")

@@ -42,7 +42,7 @@ fn beside(rows: &[&Summary]) -> Option<String> {
         .map(|(stack, time)| format!("{stack} x {}", units::three_digits(time / least)));
     let first = format!("{fastest} {}", figure::value(RunMetric::Response, least));
     let order: Vec<String> = std::iter::once(first).chain(others).collect();
-    Some(format!("by the median call: {}", order.join(", ")))
+    Some(format!("by median call time: {}", order.join(", ")))
 }
 
 /// Where both ends were pinned on this machine: what a row's figures are to be compared with.
@@ -136,7 +136,7 @@ mod tests {
         ];
         assert_eq!(
             stacks_beside(&rows),
-            ["by the median call: unix 9.00 us, udp x 1.11, tcp x 1.44"]
+            ["by median call time: unix 9.00 us, udp x 1.11, tcp x 1.44"]
         );
         assert_eq!(pinned_pair(&rows[0]), ["both ends on core 0"]);
         assert_eq!(cores(&rows[0]), [""; 0]);

@@ -41,10 +41,9 @@ fn body(
         let failed = |what: &str| format!("{name}:{}: {what}: {line}", index + 1);
         if line.starts_with("import") {
             let (names, from) =
-                imported(line).ok_or_else(|| failed("an import of another form"))?;
+                imported(line).ok_or_else(|| failed("unsupported import syntax"))?;
             let module = known.iter().find(|(other, _)| *other == from);
-            let (_, there) =
-                module.ok_or_else(|| failed("the module has to stand before this one"))?;
+            let (_, there) = module.ok_or_else(|| failed("the module must precede this one"))?;
             if let Some(missing) = names.iter().find(|name| !there.contains(**name)) {
                 return Err(failed(&format!("`{missing}` is not exported")));
             }
@@ -55,7 +54,7 @@ fn body(
             );
         } else if let Some(declared) = line.strip_prefix("export ") {
             let name =
-                exported_name(declared).ok_or_else(|| failed("an export of another form"))?;
+                exported_name(declared).ok_or_else(|| failed("unsupported export syntax"))?;
             exported.insert(name.to_owned());
             body.push_str(declared);
             body.push('\n');
@@ -109,7 +108,7 @@ mod tests {
         for (text, said) in [
             (
                 "import one from \"./a.js\";",
-                "b.js:1: an import of another form",
+                "b.js:1: unsupported import syntax",
             ),
             (
                 "\nimport { two } from \"./a.js\";",
@@ -117,10 +116,10 @@ mod tests {
             ),
             (
                 "import { x } from \"./c.js\";",
-                "b.js:1: the module has to stand before this one",
+                "b.js:1: the module must precede this one",
             ),
-            ("export let x = 1;", "b.js:1: an export of another form"),
-            ("export default 1;", "b.js:1: an export of another form"),
+            ("export let x = 1;", "b.js:1: unsupported export syntax"),
+            ("export default 1;", "b.js:1: unsupported export syntax"),
         ] {
             let error = bundle(&[a, ("b.js", text)]).unwrap_err();
             assert!(error.starts_with(said), "{error}");

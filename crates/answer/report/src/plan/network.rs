@@ -8,6 +8,7 @@ use stackline_core::network::{
 };
 use stackline_core::time::Duration;
 use stackline_core::units;
+use stackline_core::units::counted;
 
 /// Values of a list that are printed; the others are counted.
 const MOST: usize = 8;
@@ -110,7 +111,7 @@ fn clock(clock: &ClockModel) -> Vec<String> {
             .then(|| format!("clock {} ppm {drift}", exact(clock.drift_ppm.abs()))),
     );
     said.extend(list(&clock.steps, |(at, by)| {
-        format!("clock set {} at {}", signed(*by), time(*at))
+        format!("clock stepped {} at {}", signed(*by), time(*at))
     }));
     said
 }
@@ -159,8 +160,8 @@ fn link(link: &NetworkLink) -> Vec<String> {
     );
     match link.charge {
         Charge::Packet => {}
-        Charge::Frame => said.push("charged by frames".to_owned()),
-        Charge::Wire => said.push("charged by frames with preamble and gap".to_owned()),
+        Charge::Frame => said.push("counts frames against the rate".to_owned()),
+        Charge::Wire => said.push("counts frames, preamble and gap against the rate".to_owned()),
     }
     said.with(link.queue.as_ref(), |queue| {
         format!("queue {}", self::queue(queue))
@@ -190,7 +191,7 @@ fn steps<T>(schedule: &StepSchedule<T>, text: impl Fn(&T) -> String) -> String {
         format!("{} from {} on", text(value), time(*from))
     });
     let again = schedule.period.map_or_else(String::new, |period| {
-        format!(", again every {}", time(period))
+        format!(", repeating every {}", time(period))
     });
     format!("{}{again}", steps.join(", "))
 }
@@ -199,7 +200,7 @@ fn loss(loss: &LossModel) -> Option<String> {
     Some(match loss {
         LossModel::None => return None,
         LossModel::Independent(share) => format!("loses {}", path_facts::percent(*share)),
-        LossModel::BitErrors(share) => format!("one bit in {} is wrong", exact(1.0 / share)),
+        LossModel::BitErrors(share) => format!("corrupts one bit in {}", exact(1.0 / share)),
         LossModel::GilbertElliott {
             to_bad,
             to_good,
@@ -216,7 +217,7 @@ fn loss(loss: &LossModel) -> Option<String> {
             format!("loses packets {}", list(numbers, u64::to_string).join(", "))
         }
         LossModel::Every(1) => "loses every packet".to_owned(),
-        LossModel::Every(n) => format!("loses one packet of {n}"),
+        LossModel::Every(n) => format!("loses 1 packet in every {n}"),
         LossModel::Schedule(schedule) => steps(schedule, |step| {
             self::loss(step).unwrap_or_else(|| "loses nothing".to_owned())
         }),
@@ -286,14 +287,6 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> Vec<String> {
     let mut shown: Vec<String> = values.iter().take(MOST).map(show).collect();
     shown.extend((more > 0).then(|| format!("and {more} more")));
     shown
-}
-
-fn counted(n: u64, what: &str) -> String {
-    if n == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{n} {what}s")
-    }
 }
 
 /// A whole number of the largest binary unit that gives one.

@@ -19,7 +19,7 @@ const TCP: StackTable = StackTable {
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
-            "the kernel tunes it",
+            "tuned by the kernel",
             "",
         ),
     ],

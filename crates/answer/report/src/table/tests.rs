@@ -195,7 +195,7 @@ fn a_transfer_says_how_long_it_took() {
     summary.is_transfer = true;
     let mean = units::format_time(summary.elapsed_s.unwrap().mean);
     assert!(
-        text(&summary).contains(&format!("time of the whole transfer: mean {mean} (")),
+        text(&summary).contains(&format!("time for the whole transfer: mean {mean} (")),
         "{}",
         text(&summary)
     );
@@ -217,7 +217,7 @@ fn marks_say_from_where_they_count() {
     for said in [
         "the start to mark once: mean",
         "mark a to mark b: mean",
-        "a pass, from mark a to mark a again: mean",
+        "one pass, from mark a back to mark a: mean",
     ] {
         assert!(text.contains(said), "no `{said}` in {text}");
     }
@@ -232,7 +232,7 @@ fn marks_say_from_where_they_count() {
 fn what_a_rate_is_over_is_said_where_runs_differ() {
     let mut summary = summaries().remove(1);
     let says = |s: &Summary| {
-        table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate all runs")
+        table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate weights runs equally")
     };
     (summary.normalised_sd, summary.main) = (Some(0.04), Some(RunMetric::Response));
     assert!(!says(&summary));
@@ -255,10 +255,10 @@ fn callers_that_fell_behind_are_said_among_the_first() {
     );
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("of their mean of 11.2 s, 11.0 s is the caller's backlog"),
+        text.contains("of the mean time of 11.2 s, 11.0 s is the caller's backlog"),
         "{text}"
     );
-    assert!(text.contains("a call itself took 200 ms"), "{text}");
+    assert!(text.contains("the call itself took 200 ms"), "{text}");
 }
 
 #[test]

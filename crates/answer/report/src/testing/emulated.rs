@@ -20,8 +20,8 @@ fn port(name: &str, packets: u64, drops: &[(&str, u64)]) -> PortRecord {
 }
 
 fn emulation(lost: u64) -> EmulationRecord {
-    let why = "the emulator lost 3 frames (3 not read because the socket buffer was full): this machine is too slow for \
-               this network, so the figures reflect the machine";
+    let why = "the emulator lost 3 frames (3 not read because the socket buffer was full): this machine was busy, or is too slow for \
+               this network; results may reflect the machine's limits";
     EmulationRecord {
         departures: 6000,
         lateness_p50_ns: 200,

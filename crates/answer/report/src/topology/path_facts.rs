@@ -137,7 +137,7 @@ fn outage(trace: &DeliveryTrace) -> String {
     let time = |ms: u32| Duration::from_seconds(f64::from(ms) / 1e3);
     let length = time(moments.last().copied().unwrap_or(0));
     format!(
-        "{} repeats every {length}; nothing leaves for {} from {} on",
+        "{} repeats every {length}; its longest pause is {}, starting at {}",
         trace.file,
         time(pause),
         time(from)
@@ -157,7 +157,7 @@ fn steps<T>(schedule: &StepSchedule<T>, text: impl Fn(&T) -> String) -> String {
     said.extend(
         schedule
             .period
-            .map(|period| format!("again every {period}")),
+            .map(|period| format!("repeating every {period}")),
     );
     said.join(", ")
 }
@@ -269,7 +269,7 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
             percent(*most)
         ),
         Discipline::CoDel { target, interval } => format!(", CoDel {target} in {interval}"),
-        Discipline::Pie { target, update } => format!(", PIE {target}, each {update}"),
+        Discipline::Pie { target, update } => format!(", PIE {target}, every {update}"),
         Discipline::FqCoDel {
             target,
             interval,

@@ -42,12 +42,12 @@ impl RunBudget {
                 "two-factor interactions are confounded with each other"
             }
             (DesignKind::Fraction(_), _) => {
-                "two-factor interactions are confounded with those of three and more factors"
+                "two-factor interactions are confounded with those of three or more factors"
             }
             (DesignKind::Screening, _) => {
-                "interactions are not seen and partly confounded with the effects"
+                "interactions are not estimated and are partly confounded with the effects"
             }
-            (DesignKind::OneAtATime | DesignKind::Given, _) => "interactions are not seen",
+            (DesignKind::OneAtATime | DesignKind::Given, _) => "interactions are not estimated",
         };
         let combinations = design.rows.len();
         let takes = self.each.as_secs_f64() * combinations as f64 * f64::from(replicates)
@@ -61,7 +61,7 @@ impl RunBudget {
             String::new()
         };
         format!(
-            "for {within} with runs of {runs} each: {design}, {combinations} of {full} combinations, {replicates} times each; {lost}{late}"
+            "within {within}, with runs of {runs} each: {design}, {combinations} of {full} combinations, replicates: {replicates}; {lost}{late}"
         )
     }
 }

@@ -22,7 +22,7 @@ pub fn parse_factors(
     }
     if factors.is_empty() {
         return Err(Error::input("no factor is specified")
-            .hint("specify some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
+            .hint("specify at least one, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
     }
     let is_twice = |at: &usize| {
         let before = &factors[..*at];

@@ -34,7 +34,7 @@ pub fn parse_prices(text: &str, spend: Option<f64>, factors: &[Factor]) -> Resul
             .parse()
             .ok()
             .filter(|price: &f64| price.is_finite() && *price >= 0.0)
-            .ok_or_else(|| Error::input(format!("`{price}` is not a price")).hint(SUCH_AS))?;
+            .ok_or_else(|| Error::input(format!("`{price}` is not a valid price")).hint(SUCH_AS))?;
         let (factor, level) = found(what, factors)?;
         if prices[factor][level].replace(price).is_some() {
             return Err(Error::input(format!("`{what}` has two prices")).hint("omit one"));
@@ -79,11 +79,11 @@ fn found(what: &str, factors: &[Factor]) -> Result<(usize, usize)> {
             });
             let known: Vec<String> = known.take(8).collect();
             Err(Error::input(format!("no factor has the level `{what}`"))
-                .hint(format!("the levels are {}", known.join(", "))))
+                .hint(format!("known levels: {}", known.join(", "))))
         }
         _ => Err(
             Error::input(format!("`{what}` may be a level of several factors"))
-                .hint("write the factor's whole name"),
+                .hint("write the factor's full name"),
         ),
     }
 }

@@ -289,7 +289,7 @@ impl FactorsProgress {
                 .filter(|done| done.outcome.as_ref().err() == Some(cause))
                 .count();
             notes.push(format!(
-                "{count} of {} runs failed and are omitted: {cause}",
+                "{count} of {} runs failed (omitted): {cause}",
                 self.done.len()
             ));
         }

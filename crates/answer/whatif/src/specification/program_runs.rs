@@ -123,7 +123,7 @@ fn figures(run: &Path) -> Result<ResponseFigures> {
     }
     if figures.is_empty() {
         return Err(Error::measurement(
-            "no request was seen in the packets of the programs",
+            "no request was seen in the programs' packets",
         ));
     }
     Ok(figures)

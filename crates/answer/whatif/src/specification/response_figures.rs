@@ -25,7 +25,7 @@ pub enum RunResponse {
     Cpu,
 }
 
-stackline_core::named_values!(RunResponse, Throughput = "throughput", "bit/s"; Response = "response", "Mean response time"; Median = "median", "Median response time"; P99 = "p99", "99th percentile of response times"; Connect = "connect", "Mean time of connects and disconnects"; Elapsed = "elapsed", "Time of the run"; Cpu = "cpu", "CPU seconds of both ends");
+stackline_core::named_values!(RunResponse, Throughput = "throughput", "bit/s"; Response = "response", "Mean response time"; Median = "median", "Median response time"; P99 = "p99", "99th percentile of response times"; Connect = "connect", "Mean time to connect and disconnect"; Elapsed = "elapsed", "Run duration"; Cpu = "cpu", "CPU seconds of both ends");
 
 impl RunResponse {
     /// bit/s, or s.

@@ -58,7 +58,7 @@ impl ExperimentSubject for SpecSubject {
                 plan.measurements.len()
             );
             let hint = match lines.len() {
-                1 => "make its stacks or its variable a factor, as in `--factor 'stack = tcp, quic'` or `--factor 'N = 1, 64'`".to_owned(),
+                1 => "make the stacks or the variable a factor, as in `--factor 'stack = tcp, quic'` or `--factor 'N = 1, 64'`".to_owned(),
                 _ => format!("choose one with `--line`: {}", lines.into_iter().collect::<Vec<_>>().join(", ")),
             };
             return Err(Error::input(message).hint(hint));
@@ -335,7 +335,7 @@ impl SpecExperiment {
             .filter(|factor| factor.changes_work())
         {
             notes.push(format!(
-                "`{}` changes the amount of work: compare a figure per unit of work (throughput), not the time runs took",
+                "`{}` changes the amount of work: compare a figure per unit of work (throughput), not the run duration",
                 factor.name
             ));
         }

@@ -46,8 +46,8 @@ unsafe impl Send for CallbackContext {}
 fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
     let done = catch_unwind(AssertUnwindSafe(what));
     let failed = |_| {
-        Error::measurement("internal error of the library")
-            .hint("please report this, with the call that failed")
+        Error::measurement("internal error in the library")
+            .hint("please report this along with the call that failed")
     };
     done.unwrap_or_else(|panic| Err(failed(panic)))
         .unwrap_or_else(|error| fault::keep_last_error(&error))
@@ -92,8 +92,8 @@ fn options(given: &FfiClientOptions) -> Result<client::BlockClientOptions> {
         }
     };
     if given.reserved != 0 {
-        return Err(Error::input("reserved bits in the options are not zero")
-            .hint("set all options to zero first"));
+        return Err(Error::input("reserved bits of the options are not zero")
+            .hint("zero-initialise the options first"));
     }
     let receive_buffer = usize::try_from(given.receive_buffer)
         .ok()
@@ -313,7 +313,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
         let (block, end) = (u64::from(set.about.block_size), first.saturating_add(count));
         if end > set.about.blocks() {
             let words = format!(
-                "{} has {} blocks, not {end}",
+                "{}: block count {}, not {end}",
                 set.about.name,
                 set.about.blocks()
             );
@@ -327,7 +327,9 @@ pub(crate) unsafe extern "C" fn blockclient_read(
             return Err(none("the memory"));
         }
         if size < all {
-            return Err(Error::input(format!("cannot read {all} bytes into {size}")));
+            return Err(Error::input(format!(
+                "cannot fit {all} bytes into {size} bytes"
+            )));
         }
         let mut done = 0;
         range_read::read_range(

@@ -57,7 +57,7 @@ impl Master {
         let is_new = known.is_none();
         let before = known.map(|server| server.disks.clone()).unwrap_or_default();
         let Some(identities) = identities(&before, &join.disks) else {
-            let words = "its disks have changed: start it with the same ones, in the same order";
+            let words = "its disks have changed: start it with the same disks, in the same order";
             return actions.refuse_and_close(connection, Why::Disk, words);
         };
         let own = ownership::MasterIdentity {

@@ -42,7 +42,7 @@ impl SetState {
         } else if self.loader.is_some_and(|loader| loader != connection) {
             format!("another client is loading the set {name}")
         } else if self.about != *about {
-            format!("the set {name} was started with a different size, block size or placement")
+            format!("the set {name} was created with a different size, block size or placement")
         } else {
             self.loader = Some(connection);
             return Ok(self.rows.written());
@@ -341,10 +341,7 @@ impl Master {
         if seal {
             let missing = count - set.rows.written();
             if missing > 0 {
-                let words = format!(
-                    "{missing} blocks of {} have not been written",
-                    set.about.name
-                );
+                let words = format!("blocks of {} not yet written: {missing}", set.about.name);
                 return Err(RequestRefusal::new(Why::NoBlock, words));
             }
             set.sealed = true;

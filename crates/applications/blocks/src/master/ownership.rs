@@ -11,9 +11,7 @@ use alloc::format;
 use alloc::string::String;
 
 /// What somebody can do whose disk is refused.
-pub const HINT: &str = "start the master with the --data directory that it had when the disk was filled; or take over \
-                        the disk with `stackline blocks serve --adopt`, which loses the blocks on it that this \
-                        master does not know";
+pub const HINT: &str = "start the master with the --data directory that it used when the disk was filled, or take over the disk with `stackline blocks serve --adopt`, which loses any blocks on it that this master does not know about";
 
 /// Who a master is, and how far it has come.
 pub(super) struct MasterIdentity {
@@ -46,16 +44,15 @@ pub(super) fn objection(
             "{which} holds blocks, but neither its first page nor this master identifies their owner"
         )),
         master if master == own.identity && kept.used <= given_out => Some(format!(
-            "{which} holds blocks of set number {}, but this master remembers none above {}: its data is an old copy",
+            "{which} holds blocks of set number {}, but this master remembers none above {}: the master's data is an old copy",
             kept.last_set, own.last_set
         )),
         master if master == own.identity => Some(format!(
-            "{which} is used up to byte {}, but this master remembers only {given_out}: it has lost part of its \
-             record of allocated space",
+            "{which} is in use up to byte {}, but this master remembers only {given_out}: it has lost part of its record of allocated space",
             kept.used
         )),
         _ => Some(format!(
-            "{which} belongs to another master, which has used it up to byte {}",
+            "{which} belongs to another master, which uses it up to byte {}",
             kept.used
         )),
     }

@@ -26,7 +26,7 @@ impl fmt::Display for MalformedBlockMessage {
             Self::Short => f.write_str("a message is truncated"),
             Self::Long => f.write_str("a message has extra bytes at its end"),
             Self::Kind(kind) => write!(f, "unknown message kind {kind}"),
-            Self::Field(name) => write!(f, "the field {name} is out of bounds"),
+            Self::Field(name) => write!(f, "the field {name} is out of range"),
         }
     }
 }

@@ -316,7 +316,7 @@ impl Why {
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Version => "the peer speaks another protocol version",
+            Self::Version => "the peer speaks a different protocol version",
             Self::Malformed => "a message was not understood",
             Self::Key => "the key is missing or wrong",
             Self::NoSet => "unknown set",
@@ -350,8 +350,8 @@ pub enum BlockDataTransport {
 stackline_core::named_values!(BlockDataTransport,
     Tcp = "tcp", "On one connection per server";
     Udp = "udp", "In datagrams, without retransmission";
-    Rtp = "rtp", "The same with RTP headers";
-    Blast = "blast", "Each as a blast, retransmitted until it arrives");
+    Rtp = "rtp", "As udp, with RTP headers";
+    Blast = "blast", "Each block as a blast, retransmitted until it arrives");
 
 impl BlockDataTransport {
     /// Of its number.

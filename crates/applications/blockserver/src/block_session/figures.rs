@@ -99,7 +99,7 @@ impl BlockSessionFigures {
         if let Some(run) = &self.run {
             let _ = writeln!(
                 out,
-                "\nkept in {run}; `stackline diagnose last`, `lifelines last`, `open`"
+                "\nkept in {run}; see `stackline diagnose last`, `lifelines last`, `open`"
             );
         }
         out

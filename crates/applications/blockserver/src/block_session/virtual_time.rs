@@ -47,11 +47,11 @@ pub fn replay_simulated(session: &SimulatedSession<'_>) -> Result<BlockSessionFi
     stackline_sim::CAPABILITIES.accepts(network)?;
     if let Some(host) = network.hosts.iter().find(|host| !host.work.is_nothing()) {
         let message = format!(
-            "host {} of {} has costs for programs, but simulated programs of the block server take no time",
+            "host {} of {} assigns costs to programs, but simulated block-server programs take no time",
             host.name, network.name
         );
         return Err(
-            Error::input(message).hint("omit `work`, `polls` and `priority`; `copy` counts")
+            Error::input(message).hint("omit `work`, `polls` and `priority`; `copy` is simulated")
         );
     }
     let server = |host: &String| SimulatedServer {

@@ -58,7 +58,7 @@ pub fn index_bytes(first: &[u8]) -> Option<u64> {
 /// When the index is damaged, or leads out of the directory.
 pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     let damaged =
-        |what: &str| Error::measurement(format!("the index of the directory is damaged: {what}"));
+        |what: &str| Error::measurement(format!("the directory index is damaged: {what}"));
     let text = index
         .get(FIRST_LINE..)
         .and_then(|rest| std::str::from_utf8(rest).ok());
@@ -106,7 +106,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
         }
         if second.starts_with(first) && !two[0].is_directory {
             return Err(damaged(&format!(
-                "{} is a file and a directory",
+                "{} is both a file and a directory",
                 first.display()
             )));
         }
@@ -174,8 +174,8 @@ impl Folder {
             lines.push('\n');
         }
         if lines.len() as u64 > LONGEST {
-            return Err(Error::input("a set cannot hold so many files")
-                .hint("load parts of it as separate sets"));
+            return Err(Error::input("a set cannot hold this many files")
+                .hint("load its parts as separate sets"));
         }
         let index = format!("{FIRST}{:020}\n{lines}", lines.len()).into_bytes();
         let mut bytes = index.len() as u64;

@@ -44,7 +44,7 @@ pub fn parse_placement(text: Option<&str>, is_picture: bool) -> Result<Placed> {
 
 fn unknown(text: &str) -> Error {
     Error::input(format!("unknown placement {text}"))
-        .hint("round-robin, random, random:SEED, hash, tiles, given:DISK,DISK... or given:FILE")
+        .hint("use round-robin, random, random:SEED, hash, tiles, given:DISK,DISK... or given:FILE")
 }
 
 /// Numbers of disks: in the text itself, or in the file it names.
@@ -70,7 +70,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
             .collect::<Option<Vec<u32>>>();
         return disks.ok_or_else(|| {
             Error::input(format!("given:{text} is not a list of disks"))
-                .hint("write comma-separated numbers from 0, such as given:0,0,1")
+                .hint("write comma-separated numbers, counted from 0, as in given:0,0,1")
         });
     }
     let read = stackline_guard::files::read_text(std::path::Path::new(text), 64 << 20).map_err(
@@ -79,7 +79,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
                 "cannot read the placement {text}: {error}"
             ))
             .hint(
-                "given:FILE contains a disk number for each block, and starts again at its end; given:0,0,1 is such a list",
+                "the file in given:FILE lists one disk number per block and is repeated as needed; given:0,0,1 is an inline list",
             )
         },
     )?;
@@ -94,8 +94,8 @@ fn given(text: &str) -> Result<Vec<u32>> {
 /// # Errors
 /// When there is none of a number.
 pub fn check_disks(given: &[u32], disks: usize) -> Result<()> {
-    match given.iter().find(|disk| **disk as usize >= disks) { Some(disk) => Err(Error::input(format!("the placement names disk {disk}, but there are {disks}"))
-.hint("disks are numbered from 0: the first of each server that is up, then the second of each...")), None => Ok(()), }
+    match given.iter().find(|disk| **disk as usize >= disks) { Some(disk) => Err(Error::input(format!("the placement names disk {disk}, but the number of disks is {disks}"))
+.hint("disks are numbered from 0: the first of each server that is up, then the second of each, and so on")), None => Ok(()), }
 }
 
 #[cfg(test)]

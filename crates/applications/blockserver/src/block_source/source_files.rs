@@ -12,7 +12,7 @@ pub(crate) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>
     read.map_err(|error| unread(path, &error))?;
     if bytes.len() as u64 > most {
         let message = format!(
-            "{} is larger than {most} bytes, too large for a picture of that format",
+            "{} is larger than {most} bytes, the limit for a picture in this format",
             path.display()
         );
         return Err(Error::input(message).hint("convert it to TIFF, which is read piece by piece"));

@@ -28,9 +28,9 @@ impl Terrain {
             .split_once('x')
             .and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
         let Some(((width, height), seed)) = sides.zip(seed.parse().ok()) else {
-            let error = Error::input(format!("{text} is not a terrain"));
+            let error = Error::input(format!("invalid terrain {text}"));
             return Some(Err(error.hint(
-                "terrain:WIDTHxHEIGHT or terrain:WIDTHxHEIGHT:SEED, as in terrain:4096x4096:7",
+                "use terrain:WIDTHxHEIGHT or terrain:WIDTHxHEIGHT:SEED, as in terrain:4096x4096:7",
             )));
         };
         Some(tile_cutter::describe_pyramid(width, height).map(|about| Self { about, seed }))

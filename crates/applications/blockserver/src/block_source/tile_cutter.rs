@@ -135,7 +135,7 @@ impl Cutter {
             .map_or(0, |level| level.height - level.rows);
         if missing > 0 {
             return Err(Error::input(format!(
-                "the picture ends {missing} rows too early"
+                "the picture ends too early (missing rows: {missing})"
             )));
         }
         Ok(self.file)

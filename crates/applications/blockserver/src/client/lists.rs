@@ -20,12 +20,12 @@ impl BlockClientShared {
     ) -> Result<SentList> {
         if blocks.len() > limits::LONGEST_LIST {
             let words = format!(
-                "a list has at most {} blocks, but this one has {}",
+                "a list may have at most {} blocks, but this one has {}",
                 limits::LONGEST_LIST,
                 blocks.len()
             );
             return Err(Error::input(words)
-                .hint("request the rest with a second list that does not supersede it"));
+                .hint("request the rest in a second list that does not supersede the first"));
         }
         let (list, before) = {
             let mut known = lock(&self.known);

@@ -245,7 +245,7 @@ impl BlockMessageReceiver {
         match all.0.fetch_add(now, Ordering::Relaxed) + now {
             too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => {
                 Err(BlockConnectionEnd::Broken(
-                    "too much data of incomplete messages has arrived".into(),
+                    "too much data from incomplete messages has arrived".into(),
                 ))
             }
             _ => Ok(()),
@@ -286,7 +286,7 @@ mod tests {
             .unwrap();
         let ended = receiver.message().unwrap_err();
         assert!(
-            matches!(&ended, BlockConnectionEnd::Broken(words) if words.contains("of incomplete messages")),
+            matches!(&ended, BlockConnectionEnd::Broken(words) if words.contains("from incomplete messages")),
             "{ended:?}"
         );
         drop(receiver);

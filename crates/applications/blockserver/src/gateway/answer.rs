@@ -58,7 +58,7 @@ impl GatewayRequest {
         {
             return Err(GatewayFault::new(
                 StatusCode::PRECONDITION_FAILED,
-                "it does not match the version that the client requires (If-Match)",
+                "the resource does not match the version that the client requires (If-Match)",
             ));
         }
         let has_it = self
@@ -151,7 +151,7 @@ impl Gateway {
         if !body.is_end_stream() {
             let mut answer = refused(&GatewayFault::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "a request must not have a body here",
+                "requests here must not have a body",
             ));
             answer
                 .headers_mut()
@@ -463,11 +463,14 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
                         .ok_or_else(|| bad("a range must begin with its smaller number"))?;
                     if last == END {
                         return Err(bad(&format!(
-                            "no block has the number {END}: it marks the end of a list"
+                            "{END} is not a block number: it marks the end of a list"
                         )));
                     }
                     if count >= (limits::LIST - numbers.len()) as u64 {
-                        return Err(bad(&format!("a list has at most {} blocks", limits::LIST)));
+                        return Err(bad(&format!(
+                            "a list may have at most {} blocks",
+                            limits::LIST
+                        )));
                     }
                     numbers.extend(first..=last);
                 }
@@ -476,12 +479,16 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
                 if value.is_empty() || value.len() > limits::VIEWER || !value.chars().all(plain) {
                     return Err(bad(
-                        "a viewer name has up to 64 letters, digits, dots, underscores and dashes",
+                        "a viewer name may have up to 64 letters, digits, dots, underscores and dashes",
                     ));
                 }
                 viewer = Some(value.to_owned());
             }
-            _ => return Err(bad("a list has numbers=1,2,7-9 and optionally viewer=NAME")),
+            _ => {
+                return Err(bad(
+                    "a list takes numbers=1,2,7-9 and optionally viewer=NAME",
+                ));
+            }
         }
     }
     Ok((numbers, viewer))
@@ -506,7 +513,7 @@ fn malformed(words: &str) -> GatewayResponse {
 pub(super) fn build_late_response() -> GatewayResponse {
     refused(&GatewayFault::new(
         StatusCode::GATEWAY_TIMEOUT,
-        "nothing arrived from the servers for too long",
+        "the servers sent nothing for too long",
     ))
 }
 

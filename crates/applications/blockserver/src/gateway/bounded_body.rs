@@ -44,7 +44,7 @@ impl<B: Body<Error = io::Error> + Unpin> Body for Bounded<B> {
         let silent = this
             .silent
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        let words = "nothing arrived from the servers for too long";
+        let words = "the servers sent nothing for too long";
         silent
             .as_mut()
             .poll(context)

@@ -18,7 +18,7 @@ pub(super) fn check_drawable(
         .ok_or_else(|| GatewayFault::not_found(format!("the set {name} is not a picture")))?;
     let colours = find_colour_type(picture).ok_or_else(|| {
         let words = format!(
-            "pixels of {name} have {} bytes, which PNG does not support",
+            "the pixels of {name} have {} bytes each, which PNG does not support",
             picture.pixel_bytes
         );
         GatewayFault::not_found(words)

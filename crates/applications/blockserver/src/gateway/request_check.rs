@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Version};
 pub(super) fn find_request_fault(head: &Parts) -> Option<&'static str> {
     if head.headers.contains_key(TRANSFER_ENCODING) {
         // Section 6.1. hyper leaves Content-Length out where both are there, so they cannot be distinguished from this alone; no request has a body here.
-        return Some("a request must not have a transfer encoding here");
+        return Some("requests here must not have a transfer encoding");
     }
     hosts(&head.headers, head.version)
 }

@@ -76,7 +76,7 @@ impl Patient {
         match stalled.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "the client does not read",
+                "the client is not reading",
             ))),
             Poll::Pending => Poll::Pending,
         }

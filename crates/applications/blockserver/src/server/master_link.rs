@@ -25,11 +25,11 @@ fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
         Message::Refused(refused) => {
             let hint = match Why::of(refused.why) {
                 Why::Busy => " (hint: choose another name with --name)".to_owned(),
-                Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
+                Why::Foreign => format!("; nothing is written to it (hint: {OWNERSHIP_HINT})"),
                 _ => String::new(),
             };
             Err(BlockConnectionEnd::Broken(format!(
-                "the master refused: {}{hint}",
+                "the master refused this server: {}{hint}",
                 refused.words
             )))
         }
@@ -195,7 +195,7 @@ impl DiskServerShared {
                 )),
                 Err(error) => {
                     (self.options.say)(&format!(
-                        "cannot write disk {}: {error}; it is now read-only",
+                        "cannot write to disk {}: {error}; it is now read-only",
                         path()
                     ));
                 }
@@ -214,7 +214,8 @@ impl DiskServerShared {
             Err(_) => {
                 drop(state);
                 if let Some(count) = self.refused.happened(std::time::Instant::now()) {
-                    let words = "lists that were refused because their clients had too much pending or did not read";
+                    let words =
+                        "lists refused because their clients had too much pending or did not read";
                     (self.options.say)(&format!("{words}: {count}"));
                 }
             }

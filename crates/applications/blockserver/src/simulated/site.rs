@@ -310,7 +310,7 @@ fn node(scene: &BlockScene<'_>, name: &str) -> Result<NodeIndex> {
     let at = at.ok_or_else(|| {
         let network = &scene.network.name;
         Error::input(format!("the network {network} has no host {name}"))
-            .hint("master, servers and client must be hosts of the network")
+            .hint("the master, servers and client must be hosts of the network")
     })?;
     Ok(NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)))
 }

@@ -26,15 +26,14 @@ impl DisplayServiceKind {
         {
             return Error::environment(format!("no display answers at {address}: {why}")).hint(
                 format!(
-                    "omit `ngp:`, or make the display listen at ngp:{} as well",
+                    "omit `ngp:`, or make the display listen on ngp:{} as well",
                     elsewhere(below)
                 ),
             );
         }
         if !address.has_host() {
             return Error::environment(format!("cannot resolve the host of {address}: {why}")).hint(
-                "an address is HOST:PORT or unix:PATH, optionally with ikp:, pup:, blast:, ngp: or vio:HOST:PORT/ \
-                 before it",
+                "an address is HOST:PORT or unix:PATH, optionally preceded by ikp:, pup:, blast:, ngp: or vio:HOST:PORT/",
             );
         }
         match self {

@@ -44,10 +44,10 @@ pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarr
     };
     match (&carrier, display_over) {
         (DisplayCarrierStack::Tcp(_), _) | (_, None) => Ok(carrier),
-        _ => Err(
-            Error::input(format!("--over {over}: only tcp has options for each end"))
-                .hint("omit --display-over, or name tcp for both"),
-        ),
+        _ => Err(Error::input(format!(
+            "--over {over}: only tcp has separate options for each end"
+        ))
+        .hint("omit --display-over, or use tcp for both")),
     }
 }
 
@@ -55,17 +55,15 @@ pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarr
 const EXAMPLES: &str = "as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, \
                         --over tty, --over 'tty(bits = 8)'";
 /// The options of PUP.
-const PUP_OPTIONS: &str = "pup has packet = 1 to 532 (bytes of data), send_buffer and \
-                           receive_buffer = SIZE, timeout = TIME (fixed; otherwise it adapts to \
-                           the round trip)";
+const PUP_OPTIONS: &str = "pup takes packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, and timeout = TIME (fixed; otherwise it adapts to the round trip)";
 
 fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _))))
     {
         return Err(Error::input(format!(
-            "--display-over {other}: only tcp has options for each end"
+            "--display-over {other}: only tcp has separate options for each end"
         ))
-        .hint("omit --display-over, and name it with --over"));
+        .hint("name it with --over instead of --display-over"));
     }
     let client = parse_stack(over, World::Simulated)?;
     let display = display_over
@@ -86,11 +84,11 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
         ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)),
         ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp),
         ("ikp", _) => Err(Error::input(format!(
-            "--over {over}: display messages are V messages of 1024 bytes"
+            "--over {over}: ikp takes no options: display messages have 1024 bytes"
         ))
         .hint("use --over ikp, without options")),
         _ => Err(Error::input(format!(
-            "--over {over}: requests go over tcp, pup, blast, saw, window, ikp or a serial line"
+            "--over {over}: requests can be sent over tcp, pup, blast, saw, window, ikp or a serial line"
         ))
         .hint(EXAMPLES)),
     }
@@ -131,7 +129,7 @@ fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
         _ => None,
     };
     bits.filter(|bits| (5..=12).contains(bits)).ok_or_else(|| {
-        Error::input(format!("--over {over} is not a serial line"))
+        Error::input(format!("--over {over} is not a valid serial line"))
             .hint("use `tty`, or `tty(bits = 8)` with 5 to 12 bits")
     })
 }
@@ -149,12 +147,12 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
                     .ok()
                     .filter(|packet| (1..=MOST_DATA as u16).contains(packet));
                 own.packet =
-                    packet.ok_or_else(|| refused("a packet has from 1 to 532 bytes of data"))?;
+                    packet.ok_or_else(|| refused("a packet holds 1 to 532 bytes of data"))?;
             }
             "send_buffer" | "receive_buffer" => {
                 let bytes = usize::try_from(bytes()?).unwrap_or(0);
                 if !(1..=1 << 24).contains(&bytes) {
-                    return Err(refused("a buffer has from 1 byte to 16 MiB"));
+                    return Err(refused("a buffer must be 1 byte to 16 MiB"));
                 }
                 *(if *name == "send_buffer" {
                     &mut own.send_buffer

@@ -21,7 +21,7 @@ const SETTINGS: [&str; 8] = [
 ];
 
 /// What to do about most levels at which nothing differs.
-const OTHER: &str = "choose a level that is not already there";
+const OTHER: &str = "choose a level that is not already in use";
 
 /// A combination.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl DisplayCombination {
                 "the picture {} has no symbols that call each other",
                 picture.name
             );
-            return Err(Error::input(message).hint("the picture `rectangles` has them"));
+            return Err(Error::input(message).hint("the picture `rectangles` has some"));
         }
         let (testbed, rate) = (self.testbed()?, DisplayBenchSubject::At(self.level));
         let measured = measure(&testbed.scene(seed), picture, &[rate], trials)?;
@@ -121,7 +121,7 @@ pub fn parse_gathers(text: &str) -> Result<u64, String> {
 /// What can be varied, in words.
 fn what() -> String {
     format!(
-        "a display has {}; its network has bandwidth, delay, loss, queue, mtu, cpu and buffer",
+        "a display's factors are {}; its network's are bandwidth, delay, loss, queue, mtu, cpu and buffer",
         SETTINGS.join(", ")
     )
 }
@@ -131,8 +131,7 @@ fn something_else(name: &str) -> String {
     match name {
         "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => {
             format!(
-                "the time of `{name}` in --draw depends on the processor of the display's host: vary that, as in `cpu \
-                 of HOST x 2`"
+                "the time for `{name}` in --draw depends on the processor of the display's host: vary that, as in `cpu of HOST x 2`"
             )
         }
         "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
@@ -153,7 +152,7 @@ fn something_else(name: &str) -> String {
 /// The value of a name.
 fn one_of<V: NamedValue>(name: &str, text: &str) -> Result<V> {
     V::named(text).ok_or_else(|| {
-        Error::input(format!("factor `{name}`: unknown part `{text}`"))
+        Error::input(format!("factor `{name}`: unknown level `{text}`"))
             .hint(format!("choose {}", V::names()))
     })
 }
@@ -204,7 +203,7 @@ impl DisplaySubject {
             .find(|(factor, _)| factor.is_of_measurement())
         {
             let message = format!(
-                "factor `{}` belongs to a measurement, and a display has none",
+                "factor `{}` belongs to a measurement, but a display has none",
                 factor.name
             );
             return Err(Error::input(message).hint(what()));

@@ -66,14 +66,14 @@ impl DisplayTestbed {
         if network.has_imps() {
             let name = &network.name;
             return Err(Error::input(format!(
-                "the network {name} consists of IMPs, and no display can be simulated over them"
+                "the network {name} consists of IMPs, over which no display can be simulated"
             ))
             .hint("use two 56 kbit/s lines instead: `link near - middle 56 kbit/s 10 ms;`"));
         }
         if flags.class == DisplaySceneClass::Local
             && (flags.over.is_some() || flags.display_over.is_some())
         {
-            let error = Error::input("a local application has no transport between its hosts");
+            let error = Error::input("a local application uses no transport between hosts");
             return Err(error.hint("omit --over and --display-over"));
         }
         let usual = if flags.class == DisplaySceneClass::Messages {
@@ -161,7 +161,7 @@ impl DisplayTestbed {
                     self.client()
                 )
             }
-            "display" => "has no rate: --draw gives no cost to anything that is drawn".to_owned(),
+            "display" => "has no rate: --draw sets no cost for anything that is drawn".to_owned(),
             _ => "has no rate: hosts, drawing and links all cost nothing".to_owned(),
         });
         DisplayRateRow { absent, ..row }
@@ -177,7 +177,7 @@ impl DisplayTestbed {
 /// Nothing takes any time.
 #[must_use]
 pub fn no_rate() -> Error {
-    Error::input("every step has zero cost, so no rate can be computed").hint( "give hosts a cost, as in `host vax { work 2 ms per operation; }`, and the display: --draw 'pixel = 5 us'", )
+    Error::input("every step has zero cost, so no rate can be computed").hint( "give hosts a cost, as in `host vax { work 2 ms per operation; }`, and the display a cost with --draw 'pixel = 5 us'", )
 }
 
 /// The host of that name, or the first or the last.
@@ -212,7 +212,7 @@ pub fn parse_drawing_costs(text: &str) -> Result<DisplayDrawingCosts, String> {
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
         let (name, time) = one
             .split_once('=')
-            .ok_or_else(|| format!("`{one}` has no time, as in `pixel = 5 us`"))?;
+            .ok_or_else(|| format!("`{one}` needs a time, as in `pixel = 5 us`"))?;
         let place = match name.trim() {
             "request" => &mut drawing.request,
             "pixel" => &mut drawing.pixel,
@@ -223,8 +223,7 @@ pub fn parse_drawing_costs(text: &str) -> Result<DisplayDrawingCosts, String> {
             "answer" => &mut drawing.answer,
             other => {
                 return Err(format!(
-                    "`{other}` cannot take time: choose request, pixel, rectangle, letter, added, added_rectangle or \
-                     answer"
+                    "`{other}` cannot be given a time: choose request, pixel, rectangle, letter, added, added_rectangle or answer"
                 ));
             }
         };

@@ -23,8 +23,8 @@ pub enum DisplaySceneClass {
 }
 
 stackline_core::named_values!(DisplaySceneClass,
-    Local = "local", "A: on the display's host, by messages";
-    Messages = "messages", "B: on another host, by messages over ikp";
+    Local = "local", "A: on the display's host, via messages";
+    Messages = "messages", "B: on another host, via messages over ikp";
     Agent = "agent", "C: over a transport, with an agent at the display";
     Terminal = "terminal", "D: through a pseudo-terminal and TELNET, with an agent at each end";
     Distributed = "distributed", "E: the agent has the picture, and only changes are sent");
@@ -40,8 +40,8 @@ pub enum SymbolDrawMoment {
 }
 
 stackline_core::named_values!(SymbolDrawMoment,
-    Growing = "growing", "Item by item, as they arrive";
-    Complete = "complete", "Whole, once it is complete");
+    Growing = "growing", "Item by item, as items arrive";
+    Complete = "complete", "All at once, when complete");
 
 /// What carries requests and answers between the hosts.
 #[derive(Clone, Copy, Debug)]

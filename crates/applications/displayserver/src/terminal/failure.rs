@@ -21,5 +21,5 @@ pub(super) fn lost(error: io::Error) -> Error {
 
 pub(super) fn gone() -> Error {
     Error::measurement("the display closed the connection")
-        .hint("the reason is on the standard error of its `stackline display serve`")
+        .hint("the standard error of its `stackline display serve` shows the reason")
 }

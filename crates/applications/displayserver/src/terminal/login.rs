@@ -115,10 +115,10 @@ impl<'g> Guest<'g> {
             let byte = self.byte()?;
             self.telnet.receive(&[byte], &mut data);
             if !data.is_empty() {
-                return Err(refused("it sent data before it answered with TELNET"));
+                return Err(refused("it sent data before negotiating TELNET options"));
             }
         }
-        Err(refused("it did not answer with TELNET"))
+        Err(refused("it did not negotiate TELNET options"))
     }
 
     /// Asks for the secret.

@@ -16,7 +16,7 @@ const PAGE: &str = include_str!("../view.html");
 /// The page asks nobody but this server, and runs nothing but its own script.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-const NO_ACCESS: &str = "a viewer needs the secret and a page from this server\n";
+const NO_ACCESS: &str = "a viewer needs the secret and must use a page from this server\n";
 
 /// What a request gets.
 pub(super) struct BrowserAnswer {
@@ -177,7 +177,7 @@ impl BrowserAccess {
             .get(SEC_WEBSOCKET_VERSION)
             .is_none_or(|version| version != "13")
         {
-            let why = "the WebSocket must be of version 13 (RFC 6455)\n";
+            let why = "the WebSocket version must be 13 (RFC 6455)\n";
             let mut refused = text_response(StatusCode::UPGRADE_REQUIRED, why);
             set_field(&mut refused, SEC_WEBSOCKET_VERSION, "13");
             return refused.into();

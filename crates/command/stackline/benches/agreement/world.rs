@@ -43,7 +43,7 @@ pub(crate) fn carry_out(cell: &Cell, world: &str, seed: u64) -> Result<Figure, S
         let losses = lost_by_run(&said);
         let measured = said
             .pointer("/measurements/0")
-            .ok_or("its JSON has no measurement")?;
+            .ok_or("its JSON has no measurements")?;
         figure(cell.kind, measured, losses)
     });
     // What cannot be removed lies in the directory for temporary files.

@@ -59,7 +59,7 @@ fn measurement(ended: &Ended) -> Result<Value, String> {
     value
         .pointer("/measurements/0")
         .cloned()
-        .ok_or_else(|| "its JSON has no measurement".to_owned())
+        .ok_or_else(|| "its JSON has no measurements".to_owned())
 }
 
 /// CPU seconds of both ends, when both are known.

@@ -150,7 +150,7 @@ impl Buffers {
         let known = ["send_buffer", "receive_buffer"];
         match stack.options.keys().find(|option| !known.contains(&option.as_str())) {
             Some(option) => Err(Error::input(format!("--over sets {option}, which real servers do not support")).hint(
-                "with --in emulated, set only send_buffer and receive_buffer; --in simulated supports all options of tcp",
+                "with --in emulated, set only send_buffer and receive_buffer; --in simulated supports all tcp options",
             )),
             None => Ok(Self { send: stack.number(known[0]), receive: stack.number(known[1]) }),
         }
@@ -184,7 +184,7 @@ fn judged(over: &str, world: World) -> Result<Stack> {
             "--over {over}: lists and blocks can only be sent over tcp"
         ));
         return Err(
-            error.hint("set only its options, as in --over 'tcp(receive_buffer = 128 KiB)'")
+            error.hint("set only tcp options, as in --over 'tcp(receive_buffer = 128 KiB)'")
         );
     }
     Ok(stack)
@@ -210,7 +210,7 @@ fn running(record: &BlockSessionRecord) {
             .copied()
             .unwrap_or(0);
         output::say(&format_args!(
-            "{} lists, {} blocks, {} useful",
+            "lists: {}, blocks: {}, useful: {}",
             score.lists,
             score.requested,
             format_rate(last as f64 * 8.0)

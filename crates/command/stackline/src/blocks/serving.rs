@@ -29,7 +29,7 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     }
     let data = flags.data.clone().or_else(usual_data).ok_or_else(|| {
         Error::environment("cannot store the master's data: there is no home directory")
-            .hint("name a directory with --data DIR")
+            .hint("specify a directory with --data DIR")
     })?;
     run_master(flags.listen, key, &data, flags.with_stdin)
 }
@@ -153,7 +153,7 @@ fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
     let disk = |(path, opened): (&PathBuf, Result<BlockDisk>)| match opened {
         Err(error) if is_any_there && error.blame == Blame::Environment => {
             output::say(&format!(
-                "note: {}; the other disks are served without it",
+                "note: {}; only the other disks are served",
                 error.message
             ));
             Ok(BlockDisk::missing(path))

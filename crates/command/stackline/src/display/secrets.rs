@@ -37,7 +37,7 @@ fn check_secret(found: FoundSecret) -> Result<Secret> {
     }
     if found.secret.bytes().len() > MOST {
         return Err(
-            Error::input(format!("a secret may have at most {MOST} bytes here"))
+            Error::input(format!("the secret must not exceed {MOST} bytes"))
                 .hint("choose a shorter one"),
         );
     }

@@ -56,7 +56,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     } else {
         show(&place, &rows, false)?;
         output::print(&format!(
-            "\nkept in {run}; see `stackline lifelines last`, `diagnose last`, `open`\n"
+            "\nkept in {run}; see `stackline lifelines last`, `diagnose last` or `open`\n"
         ))?;
     }
     Ok(Exit::Done)
@@ -86,8 +86,8 @@ pub(super) fn factors(flags: &DisplayFactors) -> Result {
     source.declarations(&SpecTextFlags::default())?;
     let declared = stackline_spec::factors(&source.text).unwrap_or_default();
     if flags.factors.is_empty() && declared.is_empty() {
-        return Err(Error::input("no factor is given").hint(
-            "give some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
+        return Err(Error::input("no factor was given").hint(
+            "specify some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
         ));
     }
     let varied = factors::parse_factors(&flags.factors, &source)?;

@@ -37,15 +37,15 @@ pub(crate) struct BlocksFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BlocksCommand {
-    /// Make the key needed to write blocks and to join as a server
+    /// Create the key needed to write blocks and to join as a server
     Key(BlocksKey),
-    /// Run a master, which knows the sets, where their blocks are, and which servers are up
+    /// Run a master, which tracks the sets, where their blocks are, and which servers are up
     #[command(after_help = AFTER_MASTER)]
     Master(BlocksMaster),
     /// Run a disk server
     #[command(after_help = AFTER_SERVE)]
     Serve(BlocksServe),
-    /// Put a file, a directory, a picture or generated terrain on the servers
+    /// Store a file, a directory, a picture or generated terrain on the servers
     #[command(after_help = AFTER_LOAD)]
     Load(BlocksLoad),
     /// Read a set back at full speed and verify its checksums
@@ -82,7 +82,7 @@ pub(crate) struct BlocksKey {
 /// The file of a key.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyFile {
-    /// File with the key made by `stackline blocks key`; by default $STACKLINE_BLOCKS_KEY or the usual place
+    /// File with the key made by `stackline blocks key`; by default $STACKLINE_BLOCKS_KEY, else ~/.config/stackline/blocks.key
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
@@ -107,7 +107,7 @@ Examples:
   stackline blocks master --listen 10.0.0.5:7480 --data \\
       /var/lib/stackline-blocks
 
-Its address is the only line on stdout, printed once it listens; port 0 picks a free port. It runs \
+The master's address, printed once it is listening, is the only line on stdout; port 0 picks a free port. The master runs \
 until Ctrl-C or TERM. Anyone who can reach it can read; writing and joining need the key. Without \
 a key, it serves the existing sets.";
 
@@ -119,7 +119,7 @@ pub(crate) struct BlocksMaster {
     /// Exit when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// Directory for its data; by default $XDG_DATA_HOME/stackline/blocks
+    /// Directory for the master's data; by default $XDG_DATA_HOME/stackline/blocks
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
@@ -133,11 +133,11 @@ Examples:
   stackline blocks serve --disk /dev/nvme1n1 --direct --depth 32 --cache 4GiB \\
       --name rack1
 
-A disk is a directory (one file is made in it), a file, or a block device; nothing else on the \
+A disk is a directory (one file is created in it), a file, or a block device; nothing else on the \
 machine can be read or written. Restart a server with the same name and the same disks in the same \
 order; append new disks. A disk belongs to the master that filled it: another master, or one that \
 lost its records, is refused unless --adopt takes the disk over. A disk that cannot be \
-written is served read-only.";
+written to is served read-only.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksServe {
@@ -149,7 +149,7 @@ pub(crate) struct BlocksServe {
     /// Address for clients; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub(crate) listen: SocketAddr,
-    /// Server name, the same after a restart; by default the host name
+    /// Server name, kept across restarts; by default the host name
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// Memory for cached blocks
@@ -167,13 +167,13 @@ pub(crate) struct BlocksServe {
     /// Concurrent reads per disk
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), default_value = "1")]
     pub(crate) depth: u16,
-    /// Minimum time of a read, such as 10ms or 'bivalue(8 ms, 22 ms)', to imitate a slower disk
+    /// Minimum time for a read, such as 10ms or 'bivalue(8 ms, 22 ms)', to imitate a slower disk
     #[arg(long, value_name = "TIME")]
     pub(crate) disk_time: Option<String>,
     /// Exit when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// Send buffer of each client's connection; by default, the system sizes it for data in flight, and no block is started while 16 KiB are
+    /// Send buffer of each client's connection; by default, the system sizes it for data in flight, and no block is started while 16 KiB is
     /// waiting to be sent
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) send_buffer: Option<u64>,
@@ -190,7 +190,7 @@ Examples:
   stackline blocks load demo terrain:16384x16384:7        # width, height, seed
 
 A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each, \
-built first in an unnamed file in $TMPDIR, as large as the set. Several sources are loaded like a \
+first built in an unnamed file in $TMPDIR that is as large as the set. Several sources are loaded like a \
 directory. An interrupted load resumes where it stopped when it is started again.";
 
 #[derive(Args, Clone, Debug)]
@@ -205,7 +205,7 @@ pub(crate) struct BlocksLoad {
     /// Block size; for a picture, the size of its tiles
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) block: Option<u64>,
-    /// Copies of each block, each on its own server if there are enough
+    /// Copies of each block, each on a different server if there are enough
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(limits::MOST_REPLICAS)), default_value = "1")]
     pub(crate) replicas: u8,
     /// Which block goes on which disk: round-robin, random[:SEED], hash, tiles, given:DISK,DISK... or given:FILE
@@ -214,7 +214,7 @@ pub(crate) struct BlocksLoad {
     /// Load a picture's file unchanged
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Write this many bytes to disk before acknowledging them; an interrupted load repeats at most this much
+    /// Write this many bytes to disk before acknowledging them; an interrupted load repeats at most that many
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MiB")]
     pub(crate) batch: u64,
     #[command(flatten)]

@@ -16,7 +16,7 @@ Examples:
 pub(crate) struct ClientFlags {
     /// The language of the program
     pub(crate) language: Language,
-    /// Print an example program that uses the client instead
+    /// Instead, print an example program that uses the client
     #[arg(long)]
     pub(crate) example: bool,
 }

@@ -69,7 +69,7 @@ pub(crate) struct DisplayVserver {
     /// File whose first line is the secret that clients must know; by default $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// How often to poll the program for output, on a system that does not announce output; by default it is seen at once
+    /// How often to poll the program for output, as systems without output notification do; by default, output is seen at once
     #[arg(long, value_name = "TIME", value_parser = polls)]
     pub(crate) polls: Option<Duration>,
     /// The program and its arguments; `stackline display bench --to pipe` draws through pipes
@@ -113,13 +113,13 @@ pub(crate) struct DisplayAgent {
     /// Address for clients: HOST:PORT, unix:PATH or pup:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: DisplayAddress,
-    /// File whose first line is the secret of both clients and display; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing
+    /// File whose first line is the secret for both clients and display; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
-    /// Maximum memory for a client's symbols; use the display's value
+    /// Maximum memory for a client's symbols; use the same value as the display
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
     /// How long to wait for a lost display to come back
@@ -133,11 +133,11 @@ pub(crate) struct DisplayTerminal {
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
     pub(crate) listen: DisplayAddress,
     /// File whose first line is the secret that the other end must know; by default $STACKLINE_TERMINAL_SECRET, else
-    /// ~/.config/stackline/terminal.secret, which is created if missing. Programs of this user need no secret at unix:PATH
+    /// ~/.config/stackline/terminal.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. Its standard error goes to
-    /// the terminal of a person, but comes here if the other end is `telnet --to` with a display
+    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. Its standard error is shown on
+    /// the terminal if a person is connected, but is printed here if `telnet --to` connects it to a display
     #[arg(
         value_name = "PROGRAM",
         required = true,
@@ -155,7 +155,7 @@ pub(crate) struct DisplayTelnet {
     /// File whose first line is the terminal's secret; by default $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The display that receives the program's requests; by default, a person at this terminal
+    /// The display that receives the program's requests; by default, the program talks to this terminal
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
     /// Send the display's answers as if they were typed, one byte per message
@@ -171,7 +171,7 @@ pub(crate) struct DisplayServe {
     /// Address of the viewer page: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) view: DisplayAddress,
-    /// File whose first line is the secret that clients must know; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing. Programs of this user need no secret at unix:PATH
+    /// File whose first line is the secret that clients must know; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// Maximum memory for a client's symbols
@@ -204,10 +204,10 @@ pub(crate) struct DisplayBench {
     /// Keep the pictures on the display this long at the end
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) hold: Option<Duration>,
-    /// Write each picture, as drawn, into this directory (without --to)
+    /// Write each picture, as drawn, to this directory (without --to)
     #[arg(long, value_name = "DIRECTORY", conflicts_with = "to")]
     pub(crate) png: Option<PathBuf>,
-    /// Print JSON on stdout: every trial
+    /// Print every trial as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -218,7 +218,7 @@ pub(crate) struct DisplayFactors {
     /// A specification; client and display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
     #[arg(long, value_name = "SPEC")]
     pub(crate) across: PathBuf,
-    /// A factor and its levels, such as 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; may be repeated, and adds
+    /// A factor and its levels, such as 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; may be repeated, adding
     /// to those declared in the specification
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
@@ -228,15 +228,15 @@ pub(crate) struct DisplayFactors {
     /// The picture
     #[arg(long, value_name = "PICTURE", value_parser = choice::<DisplayBenchPicture>(), default_value = "vectors")]
     pub(crate) picture: DisplayBenchPicture,
-    /// Trials of each run, one after another
+    /// Trials per run, one after another
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) trials: u16,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination, each with its own seed; by default two if those are equal, else five
+    /// Runs of each combination, each with its own seed; by default two if their results are equal, else five
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Skip the advice on what to change first, and the limit if a factor were infinite
+    /// Skip the advice on what to change first, and the limit reached if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Print JSON on stdout, as `stackline factors` does
@@ -255,12 +255,12 @@ pub(crate) struct DisplaySimulated {
     pub(crate) across: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) scene: DisplayScene,
-    /// Keep the path of each request as a run of this name, for `lifelines`
+    /// Keep the path of each request as a run with this name, for `lifelines`
     #[arg(long, value_name = "NAME", requires = "across")]
     pub(crate) keep: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// Make a second client draw the same at the same time; its stream ends at the internet server on this host, that of the first at `--internet`
+    /// Have a second client draw the same picture at the same time; its stream ends at the internet server on this host, the first client's at the one given by `--internet`
     #[arg(
         long,
         value_name = "HOST",
@@ -284,7 +284,7 @@ pub(crate) struct DisplayScene {
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) display: Option<String>,
     /// Host of the internet server at which the client's stream ends: the display's host, or another one, from which the display's agent gets
-    /// blocks over V messages; by default there is none, only the agent
+    /// blocks over V messages; by default there is no internet server, only the agent
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) internet: Option<String>,
     /// How the application is divided between client and display
@@ -302,8 +302,8 @@ pub(crate) struct DisplayScene {
     /// The same for the display's end, if its TCP differs
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) display_over: Option<String>,
-    /// Time that the display takes on a processor of `cpu 1`, such as 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
-    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: on its own to a picture already shown); by default zero
+    /// Time that the display takes on a processor with `cpu 1`, such as 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
+    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: when added alone to a picture already shown); by default zero
     #[arg(long, value_name = "TIMES", value_parser = parse_drawing_costs, default_value = "", hide_default_value = true, requires = "across")]
     pub(crate) draw: DisplayDrawingCosts,
     /// When to draw a picture that is being defined
@@ -315,7 +315,7 @@ pub(crate) struct DisplayScene {
         requires = "across"
     )]
     pub(crate) shown: SymbolDrawMoment,
-    /// Bytes of requests that the client hands over at a time when it does not wait for answers
+    /// Bytes of requests that the client hands over at once if it does not wait for answers
     #[arg(long, value_name = "SIZE", value_parser = parse_gathers, default_value = "1KiB", requires = "across")]
     pub(crate) gathers: u64,
     /// Number of bytes by which a rectangle request is longer than a line request

@@ -15,15 +15,15 @@ use std::time::Duration;
 pub(crate) struct Factors {
     #[command(flatten)]
     pub(crate) text: SpecTextFlags,
-    /// A factor and its levels; may be repeated, and adds to those declared in the specification
+    /// A factor and its levels; may be repeated, adding to those declared in the specification
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination; by default as many as the specification has, at least 2 (5 if simulated)
+    /// Runs of each combination; by default as many as the specification has, but at least 2 (5 if simulated)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Runs with every factor halfway between its levels (as ratios), to see whether the response bends in between
+    /// Number of runs with every factor halfway between its levels (as ratios), to see whether the response curves in between
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) centre: u32,
     /// The response; by default a run's main response, then all others that it has
@@ -32,10 +32,10 @@ pub(crate) struct Factors {
     /// The measurement on this line of the specification, if it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
-    /// Skip the limit if a factor were infinite
+    /// Skip the limit reached if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
-    /// Resume the interrupted experiment in the directory that it named
+    /// Resume the interrupted experiment in the directory that it printed
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
     /// Print the specification of a combination by its number, and run nothing
@@ -73,7 +73,7 @@ impl Factors {
     }
 }
 
-/// How factors are varied, and what is made of it, whatever is run.
+/// How factors are varied and results evaluated, whatever is run.
 #[derive(Args, Debug)]
 pub(crate) struct FactorExperiment {
     /// `full`, `screening`, `one-at-a-time` or `fraction=RUNS`; by default the best one with at most 64 combinations
@@ -82,10 +82,10 @@ pub(crate) struct FactorExperiment {
     /// Choose the design that fits in this time, and report what it sacrifices
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["design", "replicates"])]
     pub(crate) budget: Option<Duration>,
-    /// Whether differences or ratios add up; by default, whichever fits
+    /// Whether differences or ratios add up; by default, whichever fits better
     #[arg(long, value_name = "MODEL", value_parser = choice::<EffectScale>())]
     pub(crate) model: Option<EffectScale>,
-    /// Prices, such as 'bandwidth x 10 = 300, cpu x 2 = 120', to find the sets that gain most for their price
+    /// Prices, such as 'bandwidth x 10 = 300, cpu x 2 = 120', to find the sets of changes that gain most for their price
     #[arg(long, value_name = "PRICES")]
     pub(crate) cost: Option<String>,
     /// Find the best set within this budget
@@ -96,8 +96,8 @@ pub(crate) struct FactorExperiment {
         allow_negative_numbers = true
     )]
     pub(crate) spend: Option<f64>,
-    /// Draw effects, interactions, the half-normal plot and a tornado chart into this directory, as SVG
-    /// and as a page for a browser
+    /// Write plots of effects and interactions, a half-normal plot and a tornado chart to this directory, as SVG
+    /// and as a web page
     #[arg(long, value_name = "DIR")]
     pub(crate) pictures: Option<PathBuf>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct FactorExperiment {
 fn wish(text: &str) -> Result<Wish, String> {
     let number = |text: &str| {
         text.parse()
-            .map_err(|_| format!("`{text}` is not a number of combinations"))
+            .map_err(|_| format!("`{text}` is not a valid number of combinations"))
     };
     match text.split_once('=') {
         Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),

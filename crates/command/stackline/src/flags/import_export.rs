@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Logs and where they go.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ImportFlags {
-    /// Event logs, or captures, whose requests are reported too; give captures of both ends together; - is standard input
+    /// Event logs or captures; requests in captures are reported too. Give captures from both ends together; - is standard input
     #[arg(value_name = "LOG", required = true)]
     pub(crate) logs: Vec<PathBuf>,
     #[command(flatten)]
@@ -18,24 +18,24 @@ pub(crate) struct ImportFlags {
     /// Add to this run: a directory, or its name under the runs directory
     #[arg(long, value_name = "RUN")]
     pub(crate) into: Option<PathBuf>,
-    /// Names for the hosts of a log, with * for the name they have in it; may be repeated. For captures, also a name for the host that has these
+    /// Names for the hosts in a log, with * for each host's name in the log; may be repeated. For captures, also a name for the host that has these
     /// addresses: web=10.0.0.2,fd00::2
     #[arg(long, value_name = "NAME=LOG|ADDRESS,...")]
     pub(crate) host: Vec<String>,
-    /// How far a host's clock is ahead (+) or behind (-), which is subtracted from its times; may be repeated
+    /// How far a host's clock is ahead (+) or behind (-), to be subtracted from its times; may be repeated
     #[arg(long, value_name = "HOST=+TIME", allow_hyphen_values = true, value_parser = clock)]
     pub(crate) clock: Vec<(String, i64)>,
-    /// Format of all logs, where stackline does not recognise it: text, tape, capture, qlog, otlp, jaeger, ulm, bp
+    /// Format of all logs, if stackline does not recognise it: text, tape, capture, qlog, otlp, jaeger, ulm, bp
     #[arg(long = "as", value_name = "FORM")]
     pub(crate) form: Option<String>,
     /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Vec<PathBuf>,
-    /// TLS session secrets as written by programs (SSLKEYLOGFILE); the requests inside are reported
+    /// File of TLS session secrets as written by programs (SSLKEYLOGFILE); requests they decrypt are reported
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     /// Keep whole request names, up to 256 bytes each, instead of names without values (URL queries, SQL literals and passwords, Redis keys,
-    /// users); span attributes and qlog data with headers, statements and error texts; access log lines.
+    /// users); also keep span attributes and qlog data with headers, statements and error texts, and access log lines.
     /// Headers, bodies, rows and bound values in captures are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
@@ -44,7 +44,7 @@ pub(crate) struct ImportFlags {
     pub(crate) json: bool,
 }
 
-/// A run and the form its events are wanted in.
+/// A run and the format for its exported events.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto"]))]
 pub(crate) struct Export {
@@ -60,16 +60,16 @@ pub(crate) struct Export {
     /// Lifelines as OpenTelemetry spans (OTLP), protobuf
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp: Option<Option<PathBuf>>,
-    /// The same in OTLP/JSON
+    /// The same as OTLP/JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp_json: Option<Option<PathBuf>>,
     /// A trace for Perfetto's viewer: a tar file with one file per host and a manifest
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) perfetto: Option<Option<PathBuf>>,
-    /// Write times of the reference host's clock, not of each host's own; only text and tape need this flag
+    /// Write times by the reference host's clock, not by each host's own; only text and tape need this flag
     #[arg(long)]
     pub(crate) reference: bool,
-    /// Start at this time, counted from the first event as on the page, such as 1.5s or 200ms; overlapping lifelines are kept whole
+    /// Start at this time, counted from the first event as on the report page, such as 1.5s or 200ms; overlapping lifelines are kept whole
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(crate) from: Option<f64>,
     /// End at this time
@@ -98,7 +98,7 @@ impl Export {
 
 /// `server=+1s`, `server=-30ms`: a host and how far its clock is ahead, ns.
 fn clock(text: &str) -> Result<(String, i64), String> {
-    let form = "expected a host, = and a signed time with its unit (us, ms, s, min, h), such as server=+1s or server=-30ms";
+    let form = "expected a host, =, and a signed time with a unit (us, ms, s, min, h), such as server=+1s or server=-30ms";
     let (host, time) = text
         .rsplit_once('=')
         .filter(|(host, _)| !host.is_empty())

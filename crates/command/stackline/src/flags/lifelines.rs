@@ -23,7 +23,7 @@ pub(crate) struct LifelinesFlags {
     /// A run with events: its directory, directory name or given name, or `last`
     #[arg(default_value = "last")]
     pub(crate) run: PathBuf,
-    /// Number of the data field, from 1, that holds the unit id in events of other programs
+    /// Number of the data field, counted from 1, that holds the unit id in events of other programs
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
     /// Events of other programs have the unit's stream, offset and bytes in fields 2 to 4, like stackline's own
@@ -49,10 +49,10 @@ pub(crate) struct LifelinesFlags {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// With --json: also print every line with its passages
+    /// With --json: also print every lifeline with its passages
     #[arg(long, requires = "json")]
     pub(crate) lines: bool,
-    /// Write the lines as data, with a gnuplot script, into this directory
+    /// Write the lifelines as data, with a gnuplot script, to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) gnuplot: Option<PathBuf>,
 }

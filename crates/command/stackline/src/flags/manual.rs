@@ -12,7 +12,7 @@ pub(crate) struct Completions {
 
 #[derive(Args, Debug)]
 pub(crate) struct Man {
-    /// Write a page for each command into this directory; by default the program's own page goes to stdout
+    /// Write a page for each command to this directory; by default, print the program's own page on stdout
     #[arg(value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
     /// Write reference pages in Markdown instead: commands, findings, keywords, stacks

@@ -19,9 +19,9 @@ pub(crate) enum NetCommand {
     #[command(override_usage = "stackline net show [OPTIONS] <SPEC | NETWORK | -e TEXT>")]
     Show(NetShow),
     /// Run any program on a host of an emulated network
-    #[command(override_usage = "stackline net exec [OPTIONS] <SPEC | NETWORK | -e TEXT> <HOST> -- <COMMAND>...", after_help = AFTER_EXEC)]
+    #[command(override_usage = "stackline net exec [OPTIONS] <SPEC | NETWORK | -e TEXT> <HOST>\n                          -- <COMMAND>...", after_help = AFTER_EXEC)]
     Exec(NetExec),
-    /// Make an emulated network and keep it until `net down`
+    /// Create an emulated network and keep it until `net down`
     #[command(override_usage = "stackline net up [OPTIONS] <SPEC | -e TEXT> [NETWORK]", after_help = AFTER_UP)]
     Up(NetUp),
     /// Take down a network kept by `net up`
@@ -41,10 +41,10 @@ pub(crate) struct NetShow {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     pub(crate) expression: Option<String>,
-    /// One of several networks; by default all of them
+    /// Show only this network; by default, all of them
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
-    /// Also draw the network into a file
+    /// Also draw the network to a file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     /// Print JSON on stdout
@@ -70,19 +70,19 @@ Examples:
   stackline net exec wan.stackline khons -- ping -c 3 udjat
   stackline net exec wan.stackline udjat -- python3 -m http.server 80
   stackline net exec wan.stackline khons -- bash
-  # wan is up, made by `net up` or by the above
+  # wan is up, made by `net up` or by one of the above
   stackline net exec wan khons -- bash
 
-Programs that name the same network share it. The network exists as long as one of them runs; \
-nothing is left when the last one exits, unless `stackline net up` keeps it. Programs run as you, \
-with your files, the network's host names in /etc/hosts, and rights over their host's own network. \
-Exit codes: the program's; 128+N if signal N ended it; 127 if there is no such program; 126 if it \
+Programs that name the same network share it. The network exists as long as any of them runs; \
+nothing is left after the last one exits, unless `stackline net up` keeps it. Programs run as you, \
+with your files, the network's host names in /etc/hosts, and control over their host's own network. \
+Exit codes: the program's; 128+N if signal N ended it; 127 if the program is not found; 126 if it \
 cannot be started.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetExec {
     /// The specification that declares the network (a file, or - for standard input) or the name of
-    /// one that is up, and the host
+    /// a network that is up; then the host
     #[arg(value_name = "SPEC> <HOST", required = true, num_args = 1..=2)]
     words: Vec<PathBuf>,
     /// The specification itself
@@ -91,10 +91,10 @@ pub(crate) struct NetExec {
     /// The network, if several have that host
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
-    /// Join the running network of that name, even if the specification has changed
+    /// Join the running network with that name, even if the specification has changed
     #[arg(long, conflicts_with = "seed")]
     pub(crate) join: bool,
-    /// Seed of the network to use instead of the one in the specification
+    /// Network seed to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
     /// Trace the program's requests, as `stackline trace --on SPEC HOST -- COMMAND` does
@@ -118,13 +118,13 @@ impl NetExec {
             ([spec, host], None) => (Some(spec.clone()), host),
             ([host], Some(_)) => (None, host),
             ([_], None) => {
-                let hint = "stackline net exec SPEC HOST -- COMMAND";
+                let hint = "use `stackline net exec SPEC HOST -- COMMAND`";
                 return Err(Error::input("a host or a specification is missing").hint(hint));
             }
             _ => {
-                let hint = "stackline net exec -e TEXT HOST -- COMMAND";
+                let hint = "use `stackline net exec -e TEXT HOST -- COMMAND`";
                 return Err(Error::input(
-                    "the specification is given twice: as a file and with -e",
+                    "the specification was given twice: as a file and with -e",
                 )
                 .hint(hint));
             }
@@ -132,7 +132,7 @@ impl NetExec {
         let expression = self.expression.clone();
         let host = host
             .to_str()
-            .ok_or_else(|| Error::input("the host name is not UTF-8"))?;
+            .ok_or_else(|| Error::input("the host name is not valid UTF-8"))?;
         Ok((
             SpecTextFlags {
                 spec,
@@ -157,17 +157,17 @@ Examples:
   stackline net set wan khons-edge --loss 2%
   stackline net down wan
 
-The network is a separate process in the background. If that is killed, nothing is left behind.";
+The network runs in a separate background process; if that is killed, nothing is left behind.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetUp {
-    /// The specification that declares the network (a file, or - for standard input), and the network's name if it declares several
+    /// The specification that declares the network (a file, or - for standard input), and the network's name if several are declared
     #[arg(value_name = "SPEC> <NETWORK", num_args = 0..=2)]
     words: Vec<PathBuf>,
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     expression: Option<String>,
-    /// Seed of the network to use instead of the one in the specification
+    /// Network seed to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 }
@@ -181,13 +181,13 @@ impl NetUp {
             ([], Some(_)) => (None, None),
             ([network], Some(_)) => (None, Some(network)),
             ([], None) => {
-                let hint = "stackline net up SPEC, or -e TEXT";
-                return Err(Error::input("no specification is given").hint(hint));
+                let hint = "use `stackline net up SPEC` or -e TEXT";
+                return Err(Error::input("no specification was given").hint(hint));
             }
             _ => {
-                let hint = "stackline net up -e TEXT [NETWORK]";
+                let hint = "use `stackline net up -e TEXT [NETWORK]`";
                 return Err(Error::input(
-                    "the specification is given twice: as a file and with -e",
+                    "the specification was given twice: as a file and with -e",
                 )
                 .hint(hint));
             }
@@ -230,13 +230,13 @@ Examples:
       --queue '32 KiB'
 
 Values are written as in a specification. The link changes in both directions; packets already \
-waiting leave when they would have left, and paths stay the same.";
+queued leave at their original times, and paths stay the same.";
 
 #[derive(Args, Debug)]
 pub(crate) struct NetSet {
     /// The network's name, or the specification that declares it
     pub(crate) network: String,
-    /// The link, by the names of its ends: khons-edge
+    /// The link, by the names of its ends, such as khons-edge
     pub(crate) link: String,
     /// Its new rate, such as '2 Mbit/s'
     #[arg(long)]

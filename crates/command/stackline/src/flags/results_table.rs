@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use stackline_report::Percentile;
 use std::path::PathBuf;
 
-/// How a table of results is shown, or that it is CSV.
+/// How results are shown: as a table or as CSV.
 #[derive(Args, Debug)]
 pub(crate) struct TableFlags {
     /// Print CSV on stdout
@@ -51,7 +51,7 @@ fn percentile(text: &str) -> Result<Percentile, String> {
         (_, Ok(100.0)) => Ok(Percentile::Max),
         (_, Ok(percent)) if percent > 0.0 && percent < 100.0 => Ok(Percentile::Percent(percent)),
         _ => {
-            Err("expected a number above 0 and up to 100, such as 95, p99.9 or p99.99, or median, or max".into())
+            Err("expected a number above 0 and up to 100, such as 95, p99.9 or p99.99; or `median` or `max`".into())
         }
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use stackline_runs::RunFileAccess;
 
-/// Readers of what a command keeps.
+/// Access to what a command keeps.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Sharing {
     /// Let all users of this machine read the kept run

@@ -19,13 +19,13 @@ pub(crate) struct SpecTextFlags {
     /// World to run in, instead of the specification's
     #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
     pub(crate) world: Option<World>,
-    /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; repeatable
+    /// How to reach a host: NAME=local or NAME=ssh:USER@ADDRESS; may be repeated
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
     /// Seed to use instead of the one in the specification
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// Core to pin both ends to, or two: for initiators and for responders
+    /// Core to pin both ends to, or two: one for initiators, one for responders
     #[arg(long, value_name = "I[,R]", value_delimiter = ',', num_args = 1, value_parser = core)]
     pub(crate) cpu: Vec<usize>,
     /// Print JSON on stdout
@@ -36,6 +36,6 @@ pub(crate) struct SpecTextFlags {
 /// The number of a core.
 fn core(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
-        format!("`{text}` is not a core number; separate two cores with a comma, as in `--cpu 0,1`")
+        format!("`{text}` is not a valid core number; separate two cores with a comma, as in `--cpu 0,1`")
     })
 }

@@ -25,25 +25,25 @@ what is not, and what tracing costs.";
 
 #[derive(Args, Debug)]
 pub(crate) struct TraceFlags {
-    /// An emulated network, given as a specification or by the name of one that is up; hosts are its hosts
+    /// An emulated network, given as a specification or by the name of one that is up; HOST is then one of its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
     /// Running processes, here or in containers, with their children
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
-    /// A running container of Docker, Podman, containerd or a pod, by name or by the beginning of its id; may be repeated
+    /// A running container (Docker, Podman, containerd or in a pod), by name or by a prefix of its id; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "on")]
     pub(crate) container: Vec<String>,
-    /// A running systemd unit, such as nginx.service, of the system or of a user; may be repeated
+    /// A running systemd unit of the system or of a user, such as nginx.service; may be repeated
     #[arg(long, value_name = "UNIT", conflicts_with = "on")]
     pub(crate) unit: Vec<String>,
-    /// All processes of a control group and of those below it; may be repeated
+    /// All processes in a control group and the groups below it; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "on")]
     pub(crate) cgroup: Vec<PathBuf>,
     /// How long to trace running programs; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
-    /// Disk space that request events may take: when half of it is full, requests of one second in four are kept, later of one in sixteen, and
+    /// Disk space that request events may take: when half of it is full, requests from one second in four are kept, then from one in sixteen, and
     /// so on, and a note reports how many were left out; packets of an emulated network may take half of it
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
     pub(crate) most_disk: u64,
@@ -55,8 +55,8 @@ pub(crate) struct TraceFlags {
     /// are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
-    /// Make programs write their TLS session secrets to a file (SSLKEYLOGFILE: curl with OpenSSL, GnuTLS, Python, Firefox), and read the requests
-    /// inside; the secrets are deleted when the trace ends
+    /// Make programs write their TLS session secrets to a file (SSLKEYLOGFILE: curl with OpenSSL, GnuTLS, Python, Firefox), and decrypt the requests
+    /// with them; the secrets are deleted when the trace ends
     #[arg(long)]
     pub(crate) decipher: bool,
     /// Run the programs again with a link of the network changed, such as 'link client - edge 100 Mbit/s', and compare; may be repeated

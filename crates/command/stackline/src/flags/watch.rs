@@ -16,7 +16,7 @@ Examples:
   stackline watch --keep night --interval 1s
   STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
 
-Exact TCP events need root; without it connections are sampled every interval. --snmp-secrets FILE \
+Exact TCP events need root; without it, connections are sampled once per interval. --snmp-secrets FILE \
 has lines `community = ...`, `authentication = ...`, `privacy = ...`; alternatively, set the \
 environment variables STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION and \
 STACKLINE_SNMP_PRIVACY.";
@@ -38,7 +38,7 @@ pub(crate) struct WatchFlags {
     /// Only these interfaces
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub(crate) interface: Vec<String>,
-    /// A switch whose port counters to read, as HOST or HOST:PORT; may be repeated
+    /// A switch whose port counters are read, as HOST or HOST:PORT; may be repeated
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) snmp: Vec<String>,
     /// SNMPv3 user name
@@ -62,7 +62,7 @@ pub(crate) struct WatchFlags {
     /// Print events as JSON, one per line
     #[arg(long, conflicts_with = "keep")]
     pub(crate) json: bool,
-    /// Keep events as a run of this name, and do not print them
+    /// Keep events as a run with this name instead of printing them
     #[arg(long, value_name = "NAME")]
     pub(crate) keep: Option<String>,
     #[command(flatten)]

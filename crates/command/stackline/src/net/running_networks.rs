@@ -29,7 +29,7 @@ pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
             ))
         }
         None => Err(Error::input(format!("no network named {word} is up"))
-            .hint("`stackline net up SPEC` makes one")),
+            .hint("`stackline net up SPEC` creates one")),
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn by_name(text: &SpecTextFlags) -> Result<Option<(Emulation, Descrip
     }
     let near = stackline_spec::nearest(&word, up.iter().map(|network| network.name.as_str()));
     let hint = near.map_or_else(
-        || "`stackline net list` shows what is up, `stackline net up SPEC` makes one".to_string(),
+        || "`stackline net list` lists the networks that are up; `stackline net up SPEC` creates one".to_string(),
         |near| format!("did you mean `{near}`?"),
     );
     Err(Error::input(format!(
@@ -106,8 +106,7 @@ pub(super) fn is_second(network: &Network, options: &EmulatorOptions) -> Result<
     }
     let name = quoted(&network.name);
     Ok(Some(format!(
-        "note: a network named {} is already up, built from another specification, so this is a second one; \
-         `net exec {name} HOST` joins the first, which `stackline net down {name}` or the exit of its programs takes down",
+        "note: a network named {} is already up, built from another specification, so this is a second one; `net exec {name} HOST` joins the first, which is taken down by `stackline net down {name}` or when its programs exit",
         network.name
     )))
 }

@@ -9,9 +9,9 @@ use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{NetDown, NetList, NetUp};
 use crate::output;
-use crate::spec_commands::format_count;
 use stackline_core::network::NetworkLink;
 use stackline_core::random::Seed;
+use stackline_core::units::counted;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation};
 use stackline_report::topology::link_changes;
@@ -32,7 +32,7 @@ pub(super) fn up(flags: &NetUp) -> Result {
                 .collect();
             let message = format!("{} declares {} networks", source.name, several.len());
             return Err(Error::input(message).hint(format!(
-                "name one after the specification: {}",
+                "add a name after the specification: {}",
                 names.join(", ")
             )));
         }
@@ -42,11 +42,11 @@ pub(super) fn up(flags: &NetUp) -> Result {
         .map_err(emulated_only)?;
     if is_second(network, &flags.options())?.is_some() {
         let message = format!(
-            "a different network named {} is already up, built from another specification",
+            "a network named {} is already up, built from another specification",
             network.name
         );
         let hint = format!(
-            "take that one down with `stackline net down {}`",
+            "take it down with `stackline net down {}`",
             quoted(&network.name)
         );
         return Err(Error::input(message).hint(hint));
@@ -95,11 +95,11 @@ pub(super) fn down(flags: &NetDown) -> Result {
     }
     if kept.is_empty() {
         let message = match &flags.network {
-            Some(name) => format!("no network {name} is kept by `net up`"),
+            Some(name) => format!("no network named {name} is kept by `net up`"),
             None => "no network is kept by `net up`".to_string(),
         };
         return Err(Error::input(message)
-            .hint("`stackline net list` shows all; the others are taken down when their last program exits"));
+            .hint("`stackline net list` lists all networks; those not kept are taken down when their last program exits"));
     }
     for (mut emulation, description) in kept {
         emulation.keep(false)?;
@@ -109,10 +109,10 @@ pub(super) fn down(flags: &NetDown) -> Result {
         match description.leases {
             0 => output::print(&format!("network {name} is down\n"))?,
             1 => output::print(&format!(
-                "network {name} is taken down when the program running on it exits\n"
+                "network {name} will be taken down when the program running on it exits\n"
             ))?,
             many => output::print(&format!(
-                "network {name} is taken down when the last of its {many} programs exits\n"
+                "network {name} will be taken down when the last of its {many} programs exits\n"
             ))?,
         }
     }
@@ -148,8 +148,8 @@ pub(super) fn list(flags: &NetList) -> Result {
         format!(
             "{}: {}, {}; programs: {}; up for {}; {kept}\n{}",
             network.name,
-            format_count(hosts as u64, "host"),
-            format_count(links as u64, "link"),
+            counted(hosts as u64, "host"),
+            counted(links as u64, "link"),
             up.leases,
             up.up,
             links_set(up)

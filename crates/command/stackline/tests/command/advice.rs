@@ -75,7 +75,7 @@ fn what_does_not_help_is_not_advised() {
     );
     assert!(
         seen.iter()
-            .any(|what| what.contains("does not help on its own: pacing of the senders")),
+            .any(|what| what.contains("does not help on its own: senders paced at")),
         "{seen:?}"
     );
 }
@@ -98,7 +98,7 @@ fn what_events_do_not_show_is_found_by_taking_it_away() {
     );
     assert!(
         all.out
-            .contains("according to simulation with and without it"),
+            .contains("according to simulations with and without it"),
         "{}",
         all.out
     );

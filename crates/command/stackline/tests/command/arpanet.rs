@@ -190,7 +190,7 @@ fn other_stacks_and_other_networks_are_refused() {
     let slow = PAIR.replace("host x, y;", "host x, y { copy 1 ms per packet; }");
     refused(
         &format!("{slow}1 from x to y rr 1*1 over ncp across pair;"),
-        "can only have an interface with a rate",
+        "its interface can only have a rate",
     );
     let plain = "network n { host x, y; link x - y 1 Mbit/s 1 ms; }\n1 from x to y rr 1*1 over ncp across n in simulated;";
     refused(plain, "ncp can be used only across IMPs");
@@ -231,14 +231,14 @@ fn a_host_that_is_down_is_waited_for_or_given_up_and_why_is_said() {
     assert!((27.0..29.5).contains(&(down - up)), "{up} {down}");
     let failed = place.stackline(&["run", "-e", &with("")]);
     failed
-        .fails(1, &["the other side's host is dead"])
+        .fails(1, &["the other side's host was dead"])
         .hints("a long outage");
     let never_up = with("").replace("from 2 s", "from 0 s");
     place
         .stackline(&["run", "-e", &never_up])
         .fails(
             1,
-            &["a connection was not answered: the IMPs report that the other side's host is dead"],
+            &["a connection was not answered: the IMPs report that the other side's host was dead"],
         )
         .hints("`down`");
     let elsewhere = "network n { host a; host b { down from 1 s; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n;";

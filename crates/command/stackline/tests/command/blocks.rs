@@ -269,7 +269,7 @@ fn a_load_that_is_ended_says_that_it_goes_on() {
         (!site.blocks(&refused).err.contains("somebody else")).then_some(())
     });
     site.blocks(&refused)
-        .fails(2, &["started with different content"])
+        .fails(2, &["created with different content"])
         .hints("blocks delete");
     let done = site.blocks(&["load", "data", "data", "--block", "4k"]);
     assert!(
@@ -300,7 +300,7 @@ fn what_cannot_be_loaded() {
         (&["load", "a/b", "data"], "cannot create the set a/b", ""),
         (
             &["load", "a", "terrain:5"],
-            "is not a terrain",
+            "invalid terrain",
             "terrain:WIDTHxHEIGHT",
         ),
         (
@@ -315,7 +315,7 @@ fn what_cannot_be_loaded() {
         ),
         (
             &["load", "a", "data", "--placement", "given:7"],
-            "names disk 7, but there are 2",
+            "names disk 7, but there are only 2",
             "numbered from 0",
         ),
         (
@@ -394,7 +394,7 @@ fn what_cannot_serve() {
         .hints("nothing was written");
     assert_eq!(content(&site.place, "letter"), b"dear reader");
     site.blocks(&["serve", "--disk", "s0/0"])
-        .fails(2, &["another server uses the disk"]);
+        .fails(2, &["another server is using the disk"]);
     site.blocks(&["serve", "--disk", "nowhere"])
         .fails(3, &["cannot use the disk nowhere"])
         .hints("create it first");
@@ -420,7 +420,7 @@ fn a_master_that_is_not_there_or_something_else() {
         .hints("check that the server is running");
     place
         .stackline(&["blocks", "list", "--master", "no address"])
-        .fails(2, &["is not an address"]);
+        .fails(2, &["is not a valid address"]);
     let answers = |answer: Vec<u8>| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

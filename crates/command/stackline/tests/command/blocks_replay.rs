@@ -62,8 +62,8 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
     for words in [
         "frames damaged",
         "retransmitted",
-        "units were given up",
-        "of the time of all units",
+        "units were abandoned",
+        "shares of all units' time",
     ] {
         assert!(evidence.contains(words), "{words}: {evidence}");
     }
@@ -90,7 +90,7 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
     );
     let text = place.stackline(&["lifelines", run]).succeeds().out.clone();
     assert!(
-        text.contains("time of each host") && text.contains("several of 3 blocked at once"),
+        text.contains("time in each host") && text.contains("several of 3 blocked at once"),
         "{text}"
     );
 

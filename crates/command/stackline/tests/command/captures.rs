@@ -404,8 +404,7 @@ fn what_is_left_out_at_a_bound_is_said_in_every_place() {
     assert!(!full.err.contains("left out"), "{}", full.err);
     place.write("more.pcap", pipelined(4097));
     let more = place.stackline(&["import", "more.pcap", "--json", "--name", "more"]);
-    let line =
-        "left out: 1 requests without their answers: more than 4,096 waited on one connection";
+    let line = "left out: requests without their answers (1): more than 4,096 were waiting on one connection";
     assert!(more.err.contains(line), "{}", more.err);
     let json = more.json();
     assert_eq!(json["left_out"]["waiting"], 1);

@@ -152,9 +152,9 @@ fn a_mute_agent_is_not_waited_for_without_limit() {
         started.has_kept(1).agents(2)[which].signal(Signal::SIGSTOP);
         started
             .finish()
-            .fails(1, &["has stopped answering"])
+            .fails(1, &["stopped answering"])
             .hints("suspended");
-        place.kept().incomplete("has stopped answering");
+        place.kept().incomplete("stopped answering");
     }
 }
 

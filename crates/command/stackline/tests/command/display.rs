@@ -182,7 +182,7 @@ fn a_page_that_is_brought_here_says_all_it_has_to_say() {
     let refused = place.stackline(&["display", "view", &with_token, "--listen", "127.0.0.1:0"]);
     refused
         .fails(2, &["do not pass the page secret"])
-        .hints("the address that the browser opens");
+        .hints("the address opened in the browser");
     let mut child = place
         .command(&["display", "view", from, "--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())
@@ -480,7 +480,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
         .fails(2, &["no transport"])
         .hints("omit --over and --display-over");
     bench(&["--network", "lan", "--over", "ikp(packet = 500)"])
-        .fails(2, &["V messages of 1024 bytes"])
+        .fails(2, &["display messages have 1024 bytes"])
         .hints("without options");
     bench(&["--network", "lan", "--over", "ikp", "--display-over", "tcp"])
         .fails(2, &["only tcp"])
@@ -498,7 +498,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
     place
         .stackline(&session)
         .fails(2, &["take no time"])
-        .hints("`copy` counts");
+        .hints("`copy` is simulated");
     bench(&["--network", "free", "--class", "local"])
         .fails(2, &["every step has zero cost"])
         .hints("per operation");
@@ -696,7 +696,7 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
         .out
         .clone();
     assert!(
-        text.contains("if a factor were infinite") && text.contains("  bandwidth: x 1.00"),
+        text.contains("if a factor were ideal") && text.contains("  bandwidth: x 1.00"),
         "{text}"
     );
     ranked("batched", "cpu of vax");
@@ -726,9 +726,9 @@ fn the_busier_host_matters_and_which_that_is_depends_on_the_level() {
     for words in [
         "level = batched",
         "over = pup",
-        "vectors/s with everything at its first level",
+        "vectors/s with every factor at its first level",
         "of variation",
-        "repeated runs are equal: deterministic",
+        "repeated runs are identical: deterministic",
     ] {
         assert!(report.contains(words), "{words}: {report}");
     }
@@ -803,12 +803,12 @@ fn what_to_change_first_is_reported_and_what_limits_then() {
         "{text}"
     );
     assert!(
-        text.contains("for 60.0 s with runs of") && text.contains("nothing is given up"),
+        text.contains("within 60.0 s, with runs of") && text.contains("nothing is given up"),
         "{text}"
     );
     let text = with(&["--no-limits"]).succeeds().out.clone();
     assert!(
-        !text.contains("what to change first") && !text.contains("if a factor were infinite"),
+        !text.contains("what to change first") && !text.contains("if a factor were ideal"),
         "{text}"
     );
     with(&["--cost", "cpu of sun x 8 = 100"])
@@ -887,7 +887,7 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .fails(2, &["belongs to a measurement"])
         .hints("level, class, over");
     refused(&["-f", "level = pipelined, slow"])
-        .fails(2, &["unknown part `slow`"])
+        .fails(2, &["unknown level `slow`"])
         .hints("stop-and-wait");
     refused(&["-f", "gathers = 0, 1"])
         .fails(2, &["`gathers`: it must be at least 1B"])
@@ -903,7 +903,7 @@ fn what_cannot_be_varied_of_a_display_is_refused_with_what_can() {
         .hints("level, class, over");
     refused(&["-f", "class = agent, agent"])
         .fails(2, &["changes nothing"])
-        .hints("not already there");
+        .hints("not already in use");
     refused(&["-f", "over = tcp, udp"])
         .fails(2, &["with `over` at udp"])
         .hints("--over pup");
@@ -1145,7 +1145,7 @@ fn a_program_ends_with_the_execute_that_is_stopped() {
     let number = until("the program begins", number);
     let program = format!("/proc/{}", number.trim_end_matches(".\n"));
     started.process().signal(Signal::SIGINT);
-    started.finish().fails(130, &["stopped before it was done"]);
+    started.finish().fails(130, &["stopped before it finished"]);
     wait_until("the program has ended", || {
         !std::path::Path::new(&program).exists()
     });
@@ -1219,14 +1219,14 @@ fn who_waits_for_a_display_that_says_nothing_is_interrupted_at_once() {
         connections.push(stream);
     };
     interrupted(&["display", "bench", "--to", &tcp], &mut hello)
-        .fails(130, &["stopped before it was done"]);
+        .fails(130, &["stopped before it finished"]);
     let [pup, ikp] = ["pup", "ikp"].map(|kind| format!("{kind}:{}", silent.local_addr().unwrap()));
     let mut asked = || assert!(silent.recv(&mut [0; 2000]).unwrap() > 0);
     interrupted(&["display", "bench", "--to", &pup], &mut asked)
-        .fails(130, &["stopped before it was done"]);
+        .fails(130, &["stopped before it finished"]);
     let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
     let executes = ["display", "execute", &ikp, "--to", &display.clients];
-    interrupted(&executes, &mut asked).fails(130, &["stopped before it was done"]);
+    interrupted(&executes, &mut asked).fails(130, &["stopped before it finished"]);
 }
 
 /// The command that the profile of the V-System's paper gives, as a shell reads it.

@@ -231,7 +231,7 @@ fn another_seed_is_refused_as_long_as_the_network_is_there() {
     assert_eq!(first.line, "ready");
     let refused = seeded("9");
     let message = format!(
-        "error: the network {} already exists, with another seed\nhint: use the seed of",
+        "error: the network {} already exists with a different seed\nhint: use the seed of",
         net.name
     );
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));

@@ -113,8 +113,8 @@ fn what_has_no_room_in_a_tape_is_counted_by_reason() {
     let run = place.kept().0;
     let run = run.to_str().unwrap();
     let said = [
-        "left out: 1 events without the rest of their fields: they have more than 16\n",
-        "left out: 1 ends of texts that were truncated: the texts are longer than 4096 bytes\n",
+        "left out: last fields of events that have more than 16: 1\n",
+        "left out: ends of texts that are longer than 4096 bytes: 1\n",
     ];
     let done = place.stackline(&["export", run, "--tape", "a.tape"]);
     assert!(
@@ -137,13 +137,13 @@ fn a_log_comes_in_once_however_it_is_called() {
     place.write("a.log", "A; h; 1; 0\n");
     place
         .stackline(&["import", "a.log", "a.log"])
-        .fails(2, &["a.log is given twice"]);
+        .fails(2, &["a.log is specified twice"]);
     place
         .stackline(&["import", "a.log", "./a.log"])
         .fails(2, &["a.log and ./a.log are the same file"]);
     place
         .stackline(&["import", "-", "-"])
-        .fails(2, &["- is given twice"]);
+        .fails(2, &["- is specified twice"]);
     place.stackline(&["import", "a.log"]).succeeds();
     let run = place.kept().0;
     let run = run.to_str().unwrap();
@@ -232,7 +232,7 @@ fn hosts_of_one_name_are_kept_apart() {
     assert!(
         done.succeeds()
             .err
-            .contains("a.log, b.log all have events of localhost"),
+            .contains("a.log, b.log all contain events of localhost"),
         "{}",
         done.err
     );

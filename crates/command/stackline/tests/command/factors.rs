@@ -89,7 +89,7 @@ fn the_factor_that_limits_is_named_with_its_gain_and_the_next_limit() {
     ];
     let middle = place.stackline(&middle.concat()).succeeds().out.clone();
     assert!(
-        middle.contains("10 runs") && middle.contains("halfway between all levels"),
+        middle.contains("10 runs") && middle.contains("halfway between its levels"),
         "{middle}"
     );
     // Squares add up.
@@ -139,7 +139,7 @@ fn every_design_answers_and_says_what_it_cannot_tell_apart() {
     );
     let single = of(&["--design", "one-at-a-time"]);
     assert!(
-        single.contains("interactions between factors are not seen"),
+        single.contains("interactions between factors are not estimated"),
         "{single}"
     );
     let budget = [
@@ -154,7 +154,7 @@ fn every_design_answers_and_says_what_it_cannot_tell_apart() {
     ]
     .concat();
     let budget = place.stackline(&budget).succeeds().out.clone();
-    assert!(budget.contains("for 2.00 s with runs of"), "{budget}");
+    assert!(budget.contains("within 2.00 s, with runs of"), "{budget}");
 }
 
 #[test]
@@ -195,11 +195,11 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (
             &["-f", "bandwidth x 2", "--cost", "delay x 2 = 3"],
             "no factor has the level `delay x 2`",
-            "the levels are",
+            "known levels:",
         ),
         (
             &["-f", "bandwidth x 2", "--cost", "bandwidth x 2 = free"],
-            "`free` is not a price",
+            "`free` is not a valid price",
             "as in",
         ),
         (

@@ -91,7 +91,7 @@ fn a_file_is_copied_as_it_is_when_its_length_or_the_whole_is_given() {
 #[test]
 fn a_file_that_was_sent_more_than_once_has_a_note() {
     let place = place();
-    let note = "FILE in holds 100 kB and was sent repeatedly from its beginning: 101 kB in total";
+    let note = "FILE in is 100 kB long and was sent repeatedly from the start: 101 kB in total";
     // What is flagged besides may wrap the line.
     let said = |units: u32| {
         let output = run(&place, &format!("1 bulk_put 1000*{units} < file in"));

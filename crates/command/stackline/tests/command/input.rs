@@ -160,9 +160,9 @@ fn a_text_that_measures_nothing() {
             output
                 .fails(
                     2,
-                    &["there is nothing to do: the specification (expression) has no measurement"],
+                    &["there is nothing to do: the specification (expression) has no measurements"],
                 )
-                .hints("write one");
+                .hints("add one");
             assert_eq!(
                 (output.err.lines().count(), output.out.as_str()),
                 (2, ""),
@@ -185,8 +185,8 @@ fn the_live_world_makes_no_network() {
     let output =
         place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
     output
-        .mistakes(&["the live world has no network `wan`"])
-        .hints("use `in simulated` (or `--in simulated`) to compute it");
+        .mistakes(&["the live world cannot model the network `wan`"])
+        .hints("use `in simulated` (or `--in simulated`), or `in emulated` for real packets");
     assert!(place.runs().is_empty());
 }
 
@@ -203,7 +203,7 @@ fn a_prediction_needs_no_world() {
     output.succeeds();
     assert_eq!(output.err, "");
     assert!(
-        output.out.contains("no datagram finds a full queue"),
+        output.out.contains("no datagram meets a full queue"),
         "{}",
         output.out
     );
@@ -216,7 +216,7 @@ fn a_core_that_is_not_there() {
         let output = place.stackline(&["run", "-e", "1 rr 32*10", "--cpu", cpu]);
         output
             .mistakes(&[&format!("this machine has no core {cpu}")])
-            .hints("its cores are 0");
+            .hints("available cores: 0");
         assert!(place.runs().is_empty());
     }
     let place = Place::new();
@@ -242,7 +242,7 @@ fn flags_that_make_no_sense() {
         ),
         (
             &["--check-determinism"],
-            "makes every run twice",
+            "performs every run twice",
             "omit one of them",
         ),
     ] {
@@ -314,12 +314,12 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
         (
             "display bench --trials 0",
             "0 is not in 1..=10000",
-            "`stackline display bench --help` explains it",
+            "see `stackline display bench --help`",
         ),
         (
             "blocks get",
             "were not provided: <SET>",
-            "usage: `stackline blocks get <SET>`; `stackline blocks get",
+            "usage: `stackline blocks get <SET>`; see `stackline blocks get",
         ),
     ] {
         let refused = place.stackline(&line.split(' ').collect::<Vec<_>>());

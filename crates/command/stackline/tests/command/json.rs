@@ -256,6 +256,6 @@ fn an_overloaded_run_is_no_honest_comparison() {
         "{}",
         output.err
     );
-    let caveat = "the emulator of the second was overloaded in 2 of 2 runs, so its figures reflect the machine, not the network";
+    let caveat = "in the second set of runs, the emulator was overloaded in 2 of 2, so those figures reflect the machine, not the network";
     assert_eq!(output.json()["comparisons"][0]["caveats"][0], caveat);
 }

@@ -131,7 +131,7 @@ fn programs_outlive_its_end_and_nothing_outlives_the_emulator() {
     assert!(
         down.succeeds()
             .out
-            .contains("is taken down when the program running on it exits"),
+            .contains("will be taken down when the program running on it exits"),
         "{}",
         down.out
     );
@@ -180,7 +180,7 @@ fn another_text_of_that_name_is_a_second_network() {
     let joined = here(&["--join"]);
     assert_eq!(joined.stdout, first.stdout, "{}", said(&joined));
     net.stackline(&["net", "up", "net.stackline"])
-        .fails(2, &["a different network named"])
+        .fails(2, &["a network named"])
         .hints("net down");
     net.stackline(&["net", "down", &net.name]).succeeds();
     let lost = here(&["--join"]);
@@ -277,14 +277,14 @@ fn a_link_changes_while_its_network_is_up() {
         .fails(2, &["has no link udjat-z"])
         .hints("khons-s, s-udjat");
     set(&["udjat-s", "--queue", "64 KiB codel"])
-        .fails(2, &["the discipline of the queue"])
+        .fails(2, &["the queue discipline"])
         .hints("net down");
     set(&["udjat-s", "--loss", "1% mtu 900"])
-        .fails(2, &["more than its value"])
-        .hints("one value each");
+        .fails(2, &["takes a single value"])
+        .hints("give each flag one value");
     let incomplete = set(&["udjat-s", "--loss", "1"]);
     incomplete
-        .mistakes(&["--loss does not contain one complete value"])
+        .mistakes(&["--loss does not contain a complete value"])
         .hints("write `1%`");
     set(&["udjat-s", "--rate", "2 Mbit/s 5 ms"])
         .mistakes(&["--rate does not"])

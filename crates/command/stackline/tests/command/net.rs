@@ -132,7 +132,7 @@ fn what_changes_in_time_is_shown() {
     let shown = Place::new().stackline(&["net", "show", "-e", text]);
     for line in [
         "a - b rate: 10.0 Mbit/s from 0 s on, 1.00 Mbit/s from 5.00 s on",
-        "a - b delay: 1.00 ms from 0 s on, 3.00 ms from 2.00 s on, again every 4.00 s",
+        "a - b delay: 1.00 ms from 0 s on, 3.00 ms from 2.00 s on, repeating every 4.00 s",
         "a - b loss: none from 0 s on, 2 % from 3.00 s on",
         "~2.00 ms",
     ] {
@@ -154,7 +154,7 @@ fn the_longest_outage_of_a_trace_is_shown() {
         "-e",
         "network n { host a, b; link a - b trace \"up\" 1 ms; }",
     ]);
-    let line = "a - b rate: up repeats every 4.20 s; nothing leaves for 2.00 s from 150 ms on";
+    let line = "a - b rate: up repeats every 4.20 s; its longest pause is 2.00 s, from 150 ms on";
     assert!(shown.succeeds().out.contains(line), "{}", shown.out);
 }
 

@@ -39,7 +39,7 @@ fn ports_are_as_written_run_after_run() {
     Place::new()
         .run("1 parallel: 3 rr 32*10 over tcp(port = 65534)")
         .fails(2, &["below 65536"])
-        .hints("next port");
+        .hints("consecutive ports");
 }
 
 /// A responder listens wherever it was said to be reached, so only an address that is nobody's is out of reach.

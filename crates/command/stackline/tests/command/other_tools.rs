@@ -168,13 +168,13 @@ fn logs_of_quic_say_what_was_lost_and_what_held_the_sender_back() {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         said.contains(
-            "the congestion window of aioquic-server was full for 100 % of its connection"
+            "the congestion window of aioquic-server was full for 100 % of its connection time"
         ),
         "{said}"
     );
     let lines = place.stackline(&["lifelines", &run]).succeeds().out.clone();
     assert!(
-        lines.contains("`stackline diagnose` reports which were lost"),
+        lines.contains("`stackline diagnose` reports lost packets"),
         "{lines}"
     );
     place

@@ -95,7 +95,7 @@ fn a_field_of_monitors_is_drawn_over_time() {
         "{svg}"
     );
     drawn("windows")
-        .fails(2, &["no monitor of this run recorded windows"])
+        .fails(2, &["no monitor in this run recorded windows"])
         .hints("cwnd_bytes");
     let output = place.stackline(&["report", &run, "--monitor", "cwnd_bytes"]);
     assert!(

@@ -51,7 +51,7 @@ fn the_same_seed_gives_the_same_run() {
         assert!(
             output
                 .out
-                .contains("6 runs were made twice with equal results: digest "),
+                .contains("6 runs were performed twice with equal results: digest "),
             "{}",
             output.out
         );
@@ -194,9 +194,9 @@ fn a_network_is_made_up_for_those_who_name_none() {
     let output = place.stackline(&["run", "-e", "1 rr 32*10 over udp", "--in", "simulated"]);
     output.succeeds();
     assert!(
-        output.out.contains(
-            "no network was named: each host is connected to one switch by a link of 1.00"
-        ),
+        output
+            .out
+            .contains("no network was named: each host is connected to one switch by a 1.00"),
         "{}",
         output.out
     );
@@ -221,7 +221,7 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
         place.stackline(&all)
     };
     run(&["--seeds", "1..4"])
-        .fails(2, &["--seeds is for the simulated world"])
+        .fails(2, &["--seeds requires the simulated world"])
         .hints("--in simulated");
     run(&["--check-determinism"]).fails(2, &["--check-determinism is for the simulated world"]);
     run(&["--capture", "all"])
@@ -319,7 +319,7 @@ fn seeds_of_a_text_that_draws_nothing_are_said_to_be_equal() {
             .stackline(&["run", "-e", &text, "--seeds", seeds])
             .succeeds()
             .out
-            .contains("all runs are equal")
+            .contains("all runs identical")
     };
     assert!(run("", "1..3"));
     assert!(!run(" jitter uniform(0, 2 ms)", "1..3"));

@@ -358,7 +358,7 @@ impl Finished {
     pub(crate) fn fails(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.status.code(), Some(code), "{}{}", self.out, self.err);
         // How far a slow machine had come by then is no part of it.
-        let is_progress = |line: &&str| line.contains(" runs are done after ");
+        let is_progress = |line: &&str| line.contains(" runs done after ");
         let lines = self.err.lines().filter(|line| !is_progress(line));
         let lines: Vec<&str> = lines.collect();
         assert!(

@@ -270,14 +270,14 @@ fn what_cannot_be_traced_is_refused_with_a_hint() {
         "network refused { host a, b; link a - b 10 Mbit/s 1 ms; }",
     );
     for (words, says) in [
-        (&["trace"][..], "nothing to trace"),
+        (&["trace"][..], "no program to trace was given"),
         (&["trace", "web", "--", "true"], "unknown host web"),
         (
             &["trace", "--pid", "1", "--", "true"],
             "cannot be combined with --pid",
         ),
         (&["trace", "--pid", "4000000000"], "no process"),
-        (&["trace", "a", "--"], "no program is named"),
+        (&["trace", "a", "--"], "no program was given"),
     ] {
         place.stackline(words).fails(2, &[says]).hints("");
     }

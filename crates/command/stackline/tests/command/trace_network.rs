@@ -117,7 +117,7 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
         .as_str()
         .unwrap();
     assert!(
-        sentence.contains("in queues: ") && sentence.contains(", before edge>client: of the "),
+        sentence.contains("in queues, ") && sentence.contains(", before edge>client: of the "),
         "{sentence}"
     );
     assert!(
@@ -282,7 +282,7 @@ fn a_network_that_others_use_is_not_begun_anew() {
     let Some(done) = done else { return };
     assert!(
         done.err
-            .contains("note: the network's queues are not recorded: another program uses it"),
+            .contains("note: the queues of the network are not recorded: another program uses it"),
         "{}",
         done.err
     );

@@ -130,7 +130,8 @@ fn what_lies_unread_is_reported_without_trace_events() {
     }
     assert_eq!(output.status.code(), Some(0), "{err}");
     assert!(
-        err.contains("20 requests (20 HTTP/1.1)") && err.contains("lost: 0 packets, 0 records"),
+        err.contains("20 requests (20 HTTP/1.1)")
+            && err.contains("packets lost: 0, records lost: 0"),
         "{err}"
     );
     assert!(err.contains(" per message and answer"), "{err}");

@@ -281,7 +281,7 @@ fn what_a_world_cannot_obey_is_refused_first() {
             "emulated",
             network,
             "1 from a to b rr 1*1 over unix across n",
-            "the stack `unix` works within one host",
+            "the stack `unix` works only within one host",
         ),
         (
             "emulated",

@@ -104,7 +104,7 @@ impl ModelledFlow<'_> {
         let s = self.s;
         let around_s = self
             .around_s(bulk)
-            .ok_or("a link on the path has rate zero")?;
+            .ok_or("a link on the path has a rate of zero")?;
         let limit_s = s.measurement.time_limit.map(|time| time.seconds());
         // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
         let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
@@ -151,7 +151,7 @@ impl ModelledFlow<'_> {
             "transfer time",
             elapsed_s,
             FigureUnit::Seconds,
-            "slow start, the rest at the lowest limit, the exchanges",
+            "slow start, the rest at the lowest limit, and the exchanges",
         );
         let halves = [("slow start", sending.grown_s), ("round trips", around_s)];
         let limit = halves
@@ -367,7 +367,7 @@ impl ModelledFlow<'_> {
             );
         }
         if let CongestionModel::Other(name) = &s.transport.congestion {
-            all.push(format!("no closed-form formula covers how {name} reacts to losses and small buffers: no reaction is assumed"));
+            all.push(format!("no closed-form formula describes how {name} reacts to losses and small buffers: no reaction is assumed"));
         }
         if limits
             .named
@@ -380,7 +380,7 @@ impl ModelledFlow<'_> {
                 "Reno's timeouts are counted".to_string()
             };
             all.push(format!(
-                "losses are independent; {timeouts}, the first after {} and a round trip",
+                "losses are independent; {timeouts}, the first after {} plus a round trip",
                 stackline_core::units::format_time(s.transport.least_timeout_s)
             ));
         }
@@ -389,12 +389,12 @@ impl ModelledFlow<'_> {
         }
         if !s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
             all.push(
-                "no datagram finds a full queue: one that does is lost and reduces the throughput"
+                "no datagram meets a full queue, where it would be lost and reduce throughput"
                     .to_string(),
             );
         }
         if long_run {
-            all.push("without an end, this is the long-run figure".to_string());
+            all.push("with no end specified, this is the long-run figure".to_string());
         }
         all
     }
@@ -413,7 +413,7 @@ fn grown_s(sent: &SlowStartOutcome, rtt_s: f64) -> f64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "float to int casts saturate"
+    reason = "float-to-int casts saturate"
 )]
 fn bytes_of(bytes: f64) -> u64 {
     (bytes as u64).max(1)

@@ -84,7 +84,7 @@ impl ModelledFlow<'_> {
         let packet = self.packet();
         self.s
             .round_trip_s(self.data, self.acks, packet)
-            .ok_or_else(|| "a link on the path has rate zero".to_string())
+            .ok_or_else(|| "a link on the path has a rate of zero".to_string())
     }
 
     pub(super) fn limits(
@@ -298,7 +298,7 @@ impl ModelledFlow<'_> {
         };
         values.add("buffer", buffer, FigureUnit::Bytes, "as specified");
         values.add(
-            "wait in the buffer when full",
+            "wait in the buffer when it is full",
             pipe::queueing_delay_s(buffer, line),
             FigureUnit::Seconds,
             "8 B / rate",
@@ -315,10 +315,10 @@ impl ModelledFlow<'_> {
         };
         if let Some((share, rate)) = share.filter(|share| *share < 1.0).zip(rate) {
             values.add(
-                "share of the time that such a small buffer keeps the link busy",
+                "share of time that a buffer this small keeps the link busy",
                 share,
                 FigureUnit::Share,
-                "area under the curve of the window",
+                "area under the window curve",
             );
             named.push(("buffer", Some(rate * share)));
         }

@@ -51,7 +51,7 @@ const CALLS_WITHIN: f64 = 0.18;
 /// Messages of so many bytes take no longer than commands and answers between hosts.
 const SHORT: u64 = 64;
 /// What every form here assumes.
-const ALONE: &str = "messages take the path with the fewest lines, without other traffic";
+const ALONE: &str = "messages take the path with the fewest lines, and there is no other traffic";
 
 /// What lies between two hosts.
 struct ImpPath {
@@ -333,14 +333,14 @@ impl ImpPath {
             ),
             (
                 self.is_processor_full(),
-                "an IMP's processor is no faster than a line: it refuses packets, which are retransmitted after 125 ms",
+                "an IMP's processor is no faster than a line, so it refuses packets, which are retransmitted after 125 ms",
             ),
             (self.loses, "lines lose packets, which are retransmitted"),
         ];
         let lines = self.lines.len();
         let far = || {
             (lines >= MOST_IMP_HOPS).then(|| {
-                format!("it is {lines} lines away, but an IMP {MOST_IMP_HOPS} hops away cannot be reached")
+                format!("the host is {lines} hops away, but IMPs {MOST_IMP_HOPS} or more hops away are unreachable")
             })
         };
         let found = reasons.into_iter().find(|(applies, _)| *applies);
@@ -371,7 +371,7 @@ pub(super) fn predict(
     let paths = (path_between(from, to)?, path_between(to, from)?);
     if paths.0.repeats() || paths.1.repeats() {
         return Err(
-            "a line is so slow that packets are retransmitted, after 125 ms, before they can be acknowledged".to_string()
+            "a line is so slow that packets are retransmitted (after 125 ms) before they can be acknowledged".to_string()
         );
     }
     if let Some(why) = paths.0.uncovered().or_else(|| paths.1.uncovered()) {
@@ -413,10 +413,7 @@ pub(super) fn predict(
         {
             calls(part, &paths.0, &paths.1, of[0])
         }
-        _ => Err(
-            "over IMPs, the formulas cover bulk transfers and calls that follow one another"
-                .to_string(),
-        ),
+        _ => Err("over IMPs, the formulas cover bulk transfers and sequential calls".to_string()),
     }
 }
 
@@ -549,11 +546,11 @@ fn calls(
     let (request, response) = (size(part, sizes.0)?, size(part, sizes.1)?);
     if request.max(response) > MESSAGE_BYTES {
         return Err(format!(
-            "no closed-form formula covers calls of several messages of {MESSAGE_BYTES} B over IMPs"
+            "no closed-form formula covers calls that need several messages of {MESSAGE_BYTES} B over IMPs"
         ));
     }
     if request.max(response) <= SHORT {
-        return Err("answers as short as commands meet the commands of earlier messages, and no closed-form formula gives the frequency".to_string());
+        return Err("answers as short as commands may coincide with the commands of earlier messages, and no closed-form formula says how often".to_string());
     }
     let asks_s = asking_s(there, back, request, response);
     let message_s = |path: &ImpPath, bytes: u64| path.behind_rfnm_s(bytes) + path.message_s(bytes);

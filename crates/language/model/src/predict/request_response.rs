@@ -15,7 +15,7 @@ use stackline_core::catalogue::ClosedForm;
 use stackline_core::distribution::Distribution;
 use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
-const HOPS: &str = "store and forward, packets following one another";
+const HOPS: &str = "store and forward, packets back to back";
 
 /// A loop of calls.
 pub(super) struct CallLoop<'s> {
@@ -114,7 +114,7 @@ fn message(
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "float to int casts saturate"
+    reason = "float-to-int casts saturate"
 )]
 fn bytes_of(window: f64) -> u64 {
     (window as u64).max(1)
@@ -151,7 +151,7 @@ fn message_of_calls(
     Some(all.plus(open.times(n - count_to_f64(opening))).over(n))
 }
 
-const STUCK: &str = "a link of rate zero carries nothing";
+const STUCK: &str = "a link with a rate of zero carries nothing";
 
 /// What the calls of a loop take together.
 struct CallTotals {
@@ -330,13 +330,13 @@ impl CallTimes {
             "service",
             self.service_s,
             FigureUnit::Seconds,
-            "mean waiting time of the responder",
+            "mean delay at the responder",
         );
         add(
             "variation of the service",
             self.served.variation(),
             FigureUnit::Share,
-            "standard deviation divided by the mean, of a whole call",
+            "standard deviation of a whole call, divided by the mean",
         );
         add(
             "waiting for earlier calls",
@@ -430,7 +430,7 @@ fn waiting_s(
     let pass_s = served.mean_s * count_to_f64(calls.calls.len().max(1) as u64);
     if pass_s >= interval_s {
         return Err(
-            "calls are made faster than they are answered: response times grow as long as the run lasts"
+            "calls are made faster than they are answered: response times keep growing throughout the run"
                 .to_string(),
         );
     }
@@ -532,7 +532,7 @@ pub(super) fn connects(
         && time_s >= interval_s
     {
         return Err(
-            "connections are made faster than they open: connect times grow as long as the run lasts"
+            "connections are made faster than they open: connect times keep growing throughout the run"
                 .to_string(),
         );
     }
@@ -548,7 +548,7 @@ pub(super) fn connects(
             "connecting takes a control datagram and its answer; so does disconnecting".to_string()
         }
         ClosedForm::Quic => {
-            "connecting waits one round trip; disconnecting does not wait".to_string()
+            "connecting takes one round trip; disconnecting does not wait".to_string()
         }
         _ => {
             "connecting waits for SYN and SYN/ACK; disconnecting (close) does not wait".to_string()
@@ -636,14 +636,14 @@ fn lossy(s: &Situation<'_>, loss: f64, values: &mut IntermediateValues, said: &m
         return;
     }
     values.add(
-        "turns that meet a loss",
+        "turns that suffer a loss",
         loss,
         FigureUnit::Share,
-        "1 - product of (1 - p) over its packets",
+        "1 - product of (1 - p) over a turn's packets",
     );
     said.push(if s.transport.stream {
-        "the figure excludes timeouts after a loss: it is for turns without loss".to_string()
+        "the figure applies to turns without loss: it excludes timeouts after a loss".to_string()
     } else {
-        "a lost datagram causes a lost call, which is not in any response time".to_string()
+        "a lost datagram means a lost call, which no response time includes".to_string()
     });
 }

@@ -277,7 +277,7 @@ impl<'p> Situation<'p> {
             .iter()
             .any(|end| matches!(end, DataAccess::File(_)))
         {
-            all.push("reading and writing files takes no time".to_string());
+            all.push("reading or writing a file takes no time".to_string());
         }
         all.push("hosts take no time beyond the cost of their interfaces".to_string());
         for note in self.there.left_out.iter().chain(&self.back.left_out) {
@@ -352,7 +352,7 @@ impl<'p> Situation<'p> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "float to int casts saturate"
+    reason = "float-to-int casts saturate"
 )]
 fn whole(bytes: f64) -> u64 {
     ((bytes + 0.5) as u64).max(1)

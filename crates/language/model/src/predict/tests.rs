@@ -348,7 +348,7 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(
         lossier,
         part(rr(), "tcp", 32, 100),
-        "1.99 % of the turns meet a loss",
+        "1.99 % of the turns suffer a loss",
     );
     lossy.links[0].loss = LossModel::GilbertElliott {
         to_bad: 0.001,
@@ -364,7 +364,11 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(network(), few, "a window of 4.0 segments");
     let mut random = part(rr(), "tcp", 32, 10);
     random.data.timings = vec![Distribution::Exponential(0.022)];
-    says(network(), random.clone(), "too few calls arrive at random");
+    says(
+        network(),
+        random.clone(),
+        "too few calls with random arrivals",
+    );
     random.data.timings = vec![Distribution::Exponential(1.0)];
     random.data.unit = Size::Bytes(100_000);
     says(network(), random, "a pause between calls closes the window");
@@ -502,7 +506,7 @@ fn calls_behind_a_transfer_know_of_its_queue() {
     };
     // 1 Mbit at 10 Mbit/s.
     assert!(
-        reason.contains("waits in the queue") && reason.contains("100 ms when full"),
+        reason.contains("waits in the queue") && reason.contains("(up to 100 ms)"),
         "{reason}"
     );
 }

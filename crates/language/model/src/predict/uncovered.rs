@@ -87,17 +87,17 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
         return Ok(());
     }
     if pace.draws < FEW {
-        return Err("too few units are paced: their beginning and end dominate".into());
+        return Err("too few units are paced: start and end effects dominate".into());
     }
     if pace.in_heaps {
         return Err(
-            "units arrive at random, from several pairs, or about as fast as a link passes them: no closed-form formula gives the number that meet there"
+            "units arrive at random, from several pairs, or about as fast as a link carries them: no closed-form formula says how many coincide"
                 .into(),
         );
     }
     if estimate.grown_s > LITTLE * estimate.elapsed_s {
         return Err(
-            "units wait for the window at the beginning and catch up later, and no closed-form formula gives the time"
+            "units wait for the window at the beginning and catch up later, and no closed-form formula says how long this takes"
                 .into(),
         );
     }
@@ -107,7 +107,7 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
         && fed(flow.data).any(|fed| longest * (1.0 - fed.rate / fed.before) > fed.queue)
     {
         return Err(
-            "a unit is sent at once, but a queue on its path is too small to hold it".into(),
+            "a unit is sent in one burst, but a queue on its path is too small to hold it".into(),
         );
     }
     Ok(())
@@ -117,7 +117,7 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
 fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
     if limit == "round trips" {
         return Err(
-            "a transfer mostly consists of its start and end messages, which are retransmitted until answered"
+            "a transfer consists mostly of its start and end messages, which are retransmitted until answered"
                 .into(),
         );
     }
@@ -130,7 +130,7 @@ fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
         .and_then(|hop| Some((hop, hop.queue_bytes?)));
     match narrow {
         Some((hop, queue)) if sent > queue => Err(format!(
-            "datagrams arrive faster than {} passes them, and its queue of {} overflows",
+            "datagrams arrive faster than {} carries them, and its queue of {} overflows",
             name(hop),
             units::format_size(queue as u64)
         )),
@@ -152,7 +152,7 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
         * f64::from(s.part.replicas);
     if seconds > FIRST_TIMEOUT_S {
         return Err(format!(
-            "the first packets take {} at {}, longer than the retransmission timeout",
+            "the first packets take {} on {}, longer than the retransmission timeout",
             units::format_time(seconds),
             name(hop)
         ));
@@ -169,7 +169,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
         return Err(format!(
-            "acknowledgements wait behind other traffic over {}, and no closed-form formula gives the delay",
+            "acknowledgements wait behind other traffic on {}, and no closed-form formula gives the delay",
             name(hop)
         ));
     }
@@ -184,7 +184,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     };
     if rounds < LONG || !s.others_are_alike() {
         return Err(format!(
-            "no closed-form formula describes how short or different streams share {}",
+            "no closed-form formula describes how short streams, or streams that differ, share {}",
             name(hop)
         ));
     }
@@ -195,7 +195,7 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
 /// CUBIC takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
     if s.part.replicas > 1 && s.transport.stream {
-        return Err("windows of several streams open concurrently, and no closed-form formula gives the time at which each leaves slow start".into());
+        return Err("windows of several streams open concurrently, and no closed-form formula says when each leaves slow start".into());
     }
     Ok(())
 }
@@ -214,7 +214,7 @@ fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<
     // At first each segment is acknowledged, later every second.
     if s.transport.stream && acks > segments {
         return Err(format!(
-            "acknowledgements wait on the return path: {} passes them more slowly than segments arrive",
+            "acknowledgements wait on the return path: {} carries them more slowly than segments arrive",
             name(back)
         ));
     }
@@ -242,7 +242,7 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
         .iter()
         .any(|hop| mean_loss::in_bursts(&hop.losses))
     {
-        return Err("no closed-form formula gives the cost of bursts of loss to a stream".into());
+        return Err("no closed-form formula gives the cost of loss bursts to a stream".into());
     }
     if expected < MANY {
         return Err(format!(
@@ -294,7 +294,7 @@ fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), S
     }
     let may_drop = flow.data.hops.iter().any(|hop| hop.queue_bytes.is_some());
     if s.transport.stream && may_drop && elapsed_s < TIMERS * LEAST_TIMEOUT_S {
-        return Err("one of several streams may wait for a timeout while the others continue: no closed-form formula gives the frequency".into());
+        return Err("one of several streams may wait for a timeout while the others continue: no closed-form formula says how often".into());
     }
     Ok(())
 }
@@ -318,7 +318,7 @@ fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "a window of {:.1} segments waits for delayed acknowledgements, and no closed-form formula gives the frequency",
+        "a window of {:.1} segments waits for delayed acknowledgements, and no closed-form formula says how often",
         window / segment
     ))
 }
@@ -396,7 +396,7 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
         }
         if needed > queue && small(flow, product, queue) {
             return Err(format!(
-                "the queue of {size} at {} is small for {} in flight: no closed-form formula holds there",
+                "the queue of {size} at {} is small for {} in flight: no closed-form formula covers that",
                 name(hop),
                 units::format_size(product as u64)
             ));
@@ -439,7 +439,7 @@ pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Resu
                 .window_bytes
                 .is_some_and(|window| window < count_to_f64(bytes))
         {
-            return Err("messages are longer than the specified buffers, and no closed-form formula describes how their windows move".into());
+            return Err("messages are longer than the specified buffers, and no closed-form formula describes how the window then moves".into());
         }
         if packets.full > 0 {
             return_path(s, path, s.opposite(path))?;

@@ -19,7 +19,7 @@ impl Checker<'_> {
         };
         if stack.word("receive") == Some("truncate") {
             let message = format!(
-                "`{}(receive = truncate)` drops the data meant for the FILE",
+                "`{}(receive = truncate)` discards the data meant for the FILE",
                 stack.name
             );
             let diagnostic =

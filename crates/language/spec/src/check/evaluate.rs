@@ -124,11 +124,9 @@ impl Bindings<'_> {
                 return Err(Diagnostic::error(
                     drawn.span,
                     "`empirical` takes a file",
-                    "expected `file` and a name",
+                    "expected `file` and a file name",
                 )
-                .hint(
-                    "for example `empirical(file \"sizes.txt\")`, with one number on each line",
-                ));
+                .hint("for example `empirical(file \"sizes.txt\")`, with one number per line"));
             }
             (Some(file), _) => {
                 let message = format!("`{name}` takes numbers, not a file");
@@ -150,7 +148,7 @@ impl Bindings<'_> {
         {
             return Err(Diagnostic::error(
                 value.span,
-                "this parameter has no unit",
+                "this parameter takes no unit",
                 "expected a plain number",
             ));
         }

@@ -169,7 +169,7 @@ impl Checker<'_> {
             Some(left) => self.budget = left,
             None => {
                 self.report
-                    .push(too_many("the measurements take too much memory".into()));
+                    .push(too_many("the measurements need too much memory".into()));
                 return false;
             }
         }
@@ -462,7 +462,7 @@ impl Checker<'_> {
             && !ours.is_empty()
             && ours.iter().all(|measurement| measurement.parts.len() < 2)
         {
-            let message = "a background without load measures only its own part";
+            let message = "without a background load, only the first part is measured";
             let diagnostic = Diagnostic::warning(
                 specification.span,
                 message,

@@ -14,7 +14,7 @@ pub(crate) fn parse_moments(text: &str, file: &Word) -> Result<Vec<u32>, Diagnos
     let moments = lines(text).map_err(|(line, what)| {
         let message = format!("line {line} of `{}` {what}", file.text);
         Diagnostic::error(file.span, message, "this trace")
-            .hint("each line of a Mahimahi trace is a whole number of milliseconds, not less than the previous one")
+            .hint("each line of a Mahimahi trace is a whole number of milliseconds, no less than the previous one")
     })?;
     if moments.last().is_none_or(|last| *last == 0) {
         let message = format!("the trace `{}` has no time after 0 ms", file.text);

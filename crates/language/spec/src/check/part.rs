@@ -193,7 +193,10 @@ impl Checker<'_> {
                 SizeItem::Value(value) => value.span,
                 SizeItem::Drawn(drawn) => drawn.span,
             };
-            let message = format!("`{}` has one size of data unit, not two", procedure.name);
+            let message = format!(
+                "`{}` has one size for its data units, not two",
+                procedure.name
+            );
             let diagnostic = Diagnostic::error(data.span.to(span), message, "expected one size");
             self.report.push(diagnostic.hint("omit the second size"));
         }
@@ -361,7 +364,7 @@ impl Checker<'_> {
         let named = procedure.timings.len();
         if let Some((drawn, _)) = item.timings.get(named) {
             let message = format!(
-                "`{}` has {}; number given: {}",
+                "`{}` has {}; {} given",
                 procedure.name,
                 timings(named),
                 item.timings.len()
@@ -369,10 +372,9 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(drawn.span, message, "one too many");
             self.report.push(match procedure.timings.as_slice() {
                 [] => diagnostic.hint("omit it"),
-                names => diagnostic.hint(format!(
-                    "its timings, in this order, are {}",
-                    names.join(", ")
-                )),
+                names => {
+                    diagnostic.hint(format!("its timings, in order, are {}", names.join(", ")))
+                }
             });
         }
         let drawn: Vec<Option<Distribution>> = item
@@ -400,7 +402,7 @@ impl Checker<'_> {
                 continue;
             }
             let message =
-                "all operations begin at once, so later ones include their wait for earlier ones";
+                "all operations begin at once, so later times include the wait for earlier ones";
             let diagnostic = Diagnostic::warning(drawn.span, message, "no time between operations");
             self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
                 "omit the timing, so that each operation begins when the previous one has ended"
@@ -471,7 +473,7 @@ impl Checker<'_> {
             );
             let diagnostic = Diagnostic::error(span, message, format!("this can be {high}"));
             self.report.push(
-                diagnostic.hint("send smaller units, or choose a stack that carries a stream"),
+                diagnostic.hint("send smaller units, or choose a stack that carries a byte stream"),
             );
         }
     }
@@ -491,8 +493,8 @@ impl Checker<'_> {
             )
         };
         if let Some(call) = calls.into_iter().find(waits) {
-            let message = format!("over `{}` the responder never sends", table.name);
-            let what = format!("its {} waits for the responder", call.name());
+            let message = format!("over `{}`, the responder never sends", table.name);
+            let what = format!("{} waits for the responder", call.name());
             let diagnostic = Diagnostic::error(item.application.span, message, what);
             self.report.push(
                 diagnostic
@@ -514,7 +516,7 @@ impl Checker<'_> {
                 .is_some_and(|host| !matches!(host.via, Via::Local))
         });
         if let Some(word) = far {
-            let message = format!("`{}` works within one host only", table.name);
+            let message = format!("`{}` works only within one host", table.name);
             let diagnostic = Diagnostic::error(word.span, message, "this host is another machine");
             self.report
                 .push(diagnostic.hint("choose a stack that crosses a network, such as `over tcp`"));
@@ -594,7 +596,7 @@ impl Checker<'_> {
                 "a FILE must be in the directory that its agent may use",
                 "expected a name within it",
             )
-            .hint("specify the directory with `host NAME files \"DIRECTORY\";` and a name within it here")
+            .hint("specify the directory with `host NAME files \"DIRECTORY\";` and give a name within it here")
         } else {
             return;
         };

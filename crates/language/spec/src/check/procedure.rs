@@ -59,7 +59,7 @@ pub(crate) fn compile(
         report.push(Diagnostic::warning(
             word.span,
             message,
-            "it is not the argument of any Delay or Pace",
+            "no Delay or Pace uses it",
         ));
     }
     measured(&initiator, item, report);
@@ -112,7 +112,10 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Diagno
     );
     let right = matches!((starts.as_slice(), stops.as_slice()), ([start], [stop]) if start < stop);
     if !right {
-        let message = format!("the initiator of `{}` must measure one interval", name.text);
+        let message = format!(
+            "the initiator of `{}` must measure exactly one interval",
+            name.text
+        );
         report.push(
             Diagnostic::error(
                 name.span,
@@ -139,7 +142,7 @@ fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<TextSpan> {
 }
 
 /// A responder that calls somebody else.
-const CHAIN: &str = "a chain of calls through a middle host cannot be specified; use `Delay` at the responder to represent the hosts behind it (docs/LIMITS.md)";
+const CHAIN: &str = "a chain of calls through an intermediate host cannot be specified; use `Delay` at the responder to represent the hosts behind it (docs/LIMITS.md)";
 
 impl Compiler<'_, '_> {
     fn side(&mut self, item: &ProcedureItem, side: PairSide) -> Vec<SpannedStep> {

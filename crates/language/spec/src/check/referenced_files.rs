@@ -65,7 +65,7 @@ impl<'f> SpecFiles<'f> {
         let message = format!("the files named by networks contain more than {MOST_FILED} values");
         Err(
             Diagnostic::error(span, message, "the limit is exceeded here")
-                .hint("use shorter files, or fewer files"),
+                .hint("use shorter or fewer files"),
         )
     }
 
@@ -88,11 +88,11 @@ fn numbers(text: &str, name: &str, span: TextSpan) -> Result<Vec<f64>, Diagnosti
         let value: f64 = line.parse().unwrap_or(f64::NAN);
         if !value.is_finite() || value < 0.0 {
             let message = format!(
-                "line {} of `{name}` is not a number of zero or more",
+                "line {} of `{name}` must be a non-negative number",
                 index + 1
             );
             return Err(
-                Diagnostic::error(span, message, "this file").hint("write one number on each line")
+                Diagnostic::error(span, message, "this file").hint("write one number per line")
             );
         }
         values.push(value);

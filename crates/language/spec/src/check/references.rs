@@ -117,7 +117,7 @@ impl<'c> Checker<'c> {
         if matches!(specification.composer, Background | PriorityBackground)
             && specification.parts.len() < 2
         {
-            let message = "a background without load measures only its own part";
+            let message = "without a background load, only the first part is measured";
             let diagnostic = Diagnostic::warning(specification.span, message, "only one part");
             self.report
                 .push(diagnostic.hint("add the load after `|`, as in `| 5 bulk_get 1024*3000`"));
@@ -224,7 +224,7 @@ impl<'c> Checker<'c> {
         for sweep in specification.sweeps.iter().filter(only_there) {
             if let Some((name, span)) = used.iter().find(|(name, _)| *name == sweep.name.text) {
                 let message = format!(
-                    "the values of `{name}` are rates or percentages, which only a network can have"
+                    "the values of `{name}` are rates or percentages, which are allowed only in a network"
                 );
                 let diagnostic =
                     Diagnostic::error(*span, message, "expected a size, a time or a number");
@@ -257,10 +257,12 @@ impl<'c> Checker<'c> {
             let diagnostic = Diagnostic::error(
                 ours.unwrap_or(fallback),
                 format!("the parts of a measurement {what}"),
-                "different from the first part's",
+                "differs from the first part",
             );
-            self.report
-                .push(diagnostic.hint("write the clause after the composer's name, for all parts"));
+            self.report.push(
+                diagnostic
+                    .hint("write the clause after the composer's name to apply it to all parts"),
+            );
         };
         let (ours, theirs) = (
             find_effective_clause(specification, part, clause_world),
@@ -364,7 +366,7 @@ impl<'c> Checker<'c> {
         let message = format!("unknown network `{}`", name.text);
         let declare = format!("declare it: `network {} {{ ... }}`", name.text);
         let hint = if PROFILES.contains(&name.text.as_str()) {
-            format!("{declare}; `examples/profiles.stackline` has one of that name to copy")
+            format!("{declare}; `examples/profiles.stackline` has one with that name to copy")
         } else {
             declare
         };

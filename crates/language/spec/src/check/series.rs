@@ -75,8 +75,10 @@ fn fill(
         return Some(steps);
     }
     let message = format!("the series does not reach {end}");
-    let label = format!("steps of {step} from {last} miss this");
-    report.push(Diagnostic::error(span, message, label).hint("end it with a value of the series"));
+    let label = format!("steps of {step} from {last} miss it");
+    report.push(
+        Diagnostic::error(span, message, label).hint("end it with a value that the steps reach"),
+    );
     None
 }
 

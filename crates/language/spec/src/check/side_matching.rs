@@ -145,7 +145,7 @@ fn mismatched(
     let wanted = wanted.map_or("nothing more".to_string(), SideOutline::describe);
     let message = "the operations of the two sides do not match";
     Diagnostic::error(span, message, format!("the responder has {found} here, but the initiator needs {wanted}"))
-        .hint("each operation of the initiator needs its counterpart at the responder, in the same order and with the same repeats")
+        .hint("each operation of the initiator needs a counterpart at the responder, in the same order and with the same repeats")
 }
 
 /// StepKind the initiator may do now.

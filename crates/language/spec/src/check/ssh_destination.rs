@@ -17,5 +17,5 @@ pub(crate) fn bad_destination(text: &str) -> Option<String> {
         ));
     }
     let bad = text.starts_with('-') || text.chars().any(|c| c.is_whitespace() || c.is_control());
-    bad.then(|| format!("`{text}` is not an ssh destination"))
+    bad.then(|| format!("`{text}` is not a valid ssh destination"))
 }

@@ -146,7 +146,7 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
     let diagnostic = Diagnostic::error(
         last(&[name(one)]),
         describe_missing_option(one, other),
-        "this option needs the other",
+        "this option needs the other one",
     );
     Some(diagnostic.hint(suggest_completion(one, other)))
 }

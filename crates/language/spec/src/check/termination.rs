@@ -25,7 +25,7 @@ pub(crate) fn check_termination(
     if data.count == UnitCount::Unlimited && any(&|body| !any_call(body, &communicates)) {
         let message = format!("repeating `{name}` would never end");
         return Some(
-            Diagnostic::error(span, message, "it only waits, so no time limit ends it")
+            Diagnostic::error(span, message, "it only waits, so no time limit can end it")
                 .hint("write a number of units, as in `*1000`"),
         );
     }

@@ -153,7 +153,11 @@ impl WorldCase<'_> {
             "files and virtual memory are not simulated",
             self.here(),
         );
-        Some(diagnostic.hint("omit the ends: data units then come from MEMORY and go to MEMORY"))
+        Some(
+            diagnostic.hint(
+                "omit the source and destination: data units then come from and go to MEMORY",
+            ),
+        )
     }
 
     fn cores(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
@@ -196,7 +200,7 @@ impl WorldCase<'_> {
             format!("this machine has no core {core}"),
             "requested here",
         );
-        diagnostic.hint(format!("its cores are {}", cores.join(", ")))
+        diagnostic.hint(format!("available cores: {}", cores.join(", ")))
     }
 
     fn same_host(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
@@ -229,14 +233,14 @@ impl WorldCase<'_> {
         let error = |message: String| Diagnostic::error(span, message, self.here());
         if table.one_host {
             let message = format!(
-                "the stack `{}` works within one host, so nothing would cross the network",
+                "the stack `{}` works only within one host, so nothing would cross the network",
                 table.name
             );
             return Some(error(message).hint("tcp and udp cross a network"));
         }
         if (table.raw_frames)(stack) && !self.can.ethernet {
             let message = format!(
-                "an {} network carries IP, so raw Ethernet frames would not cross it",
+                "{} networks carry IP, so raw Ethernet frames would not cross them",
                 self.can.world
             );
             return Some(error(message).hint("omit `carrier`, or run it in the live world"));
@@ -257,10 +261,10 @@ impl WorldCase<'_> {
             .find_map(|(from, to)| too_far(network, from, to))
         {
             let message = format!(
-                "the path from {from} to {to} has {links} links, but a packet crosses at most {MOST_HOPS}"
+                "the path from {from} to {to} has {links} links, but a packet can cross at most {MOST_HOPS}"
             );
             return Some(
-                error(message).hint("its TTL expires there, as in Linux; use fewer switches"),
+                error(message).hint("its TTL then expires, as in Linux; use fewer switches"),
             );
         }
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
@@ -269,7 +273,7 @@ impl WorldCase<'_> {
             return None;
         }
         let message = format!(
-            "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its MTU is {mtu}",
+            "`{}` sends packets of {needed} bytes, too large for the path from {from} to {to}: its MTU is {mtu}",
             table.name
         );
         Some(
@@ -300,11 +304,10 @@ fn imps_too_far(
         .len()
         .saturating_sub(2);
     let message = format!(
-        "{to} is {lines} lines from {from}, but an IMP {MOST_IMP_HOPS} hops away cannot be reached"
+        "{to} is {lines} lines from {from}, but IMPs {MOST_IMP_HOPS} or more hops away are unreachable"
     );
-    (lines >= MOST_IMP_HOPS).then(|| {
-        error(message).hint("the routing of the time took longer paths for loops; use fewer IMPs")
-    })
+    (lines >= MOST_IMP_HOPS)
+        .then(|| error(message).hint("ARPANET routing took longer paths for loops; use fewer IMPs"))
 }
 
 fn uses_files(part: &MeasurementPart) -> bool {

@@ -53,8 +53,7 @@ pub(super) fn edits(
 
 fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
     let Some((first, second)) = ends else {
-        let hint =
-            "declare a network and write `across` it; it runs in the simulated and emulated worlds";
+        let hint = "declare a network and add `across NAME`; networks exist in the simulated and emulated worlds";
         return Error::input("no declared network has links to vary").hint(hint);
     };
     let names: Vec<String> = all
@@ -128,7 +127,7 @@ fn loss(
             Ok(vec![LevelEdit::replace(value.span, text.clone())])
         }
         (Some(_), _) => Err(Error::input(format!(
-            "the loss of {name} is not a percentage of its packets"
+            "the loss of {name} is not a percentage of packets"
         ))
         .hint("write it as `loss 1%`")),
         (None, FactorLevel::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
@@ -162,7 +161,7 @@ fn queue(
         }]),
         _ => nothing_to_multiply(
             name,
-            "queue of a given size",
+            "specified queue size",
             LinkProperty::Queue,
             "100 packets, 1000 packets",
         ),

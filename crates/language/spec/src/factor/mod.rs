@@ -267,8 +267,10 @@ fn alone(source: &str, line: usize) -> Result<String> {
         }
         if !lines.contains(&line.to_string()) {
             let message = format!("no measurement begins on line {line}");
-            return Err(Error::input(message)
-                .hint(format!("measurements begin on line {}", lines.join(", "))));
+            return Err(Error::input(message).hint(format!(
+                "measurements begin on these lines: {}",
+                lines.join(", ")
+            )));
         }
         Ok(edits)
     })

@@ -54,15 +54,15 @@ pub(super) fn cpu(
     if with_costs.is_empty() {
         let message = match host {
             Some(host) => {
-                format!("the processor of `{host}` takes no time: its cost is not specified")
+                format!("processing on `{host}` takes no time: its cost is not specified")
             }
             None => {
-                "the processors of the network take no time: their costs are not specified".into()
+                "processing on the network's hosts takes no time: its cost is not specified".into()
             }
         };
         return Err(Error::input(message)
             .hint(
-                "specify the cost of its programs' work, `host a { work 0.1 ms per message; }`, or of a packet, `copy 20 us per packet, 1 ns per byte;`; for real and emulated processors, use `share of a = 50%, 100%`",
+                "specify the cost of its programs' work, as in `host a { work 0.1 ms per message; }`, or of packets, as in `copy 20 us per packet, 1 ns per byte;`; for real and emulated processors, use `share of a = 50%, 100%`",
             ));
     }
     let mut edits = Vec::new();
@@ -92,7 +92,7 @@ fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
         Some(host) if !names.is_empty() => Error::input(format!("no network has a host `{host}`"))
             .hint(format!("the hosts are {names}")),
         _ => Error::input("no declared network has hosts to vary")
-            .hint("declare a network with hosts and measure `across` it; only simulated hosts have processors to vary"),
+            .hint("declare a network with hosts and add `across NAME`; only simulated hosts have processors to vary"),
     }
 }
 
@@ -125,11 +125,12 @@ pub(super) fn buffer(
     for item in chosen {
         let Some(value) = item.buffer.as_ref() else {
             let message = format!(
-                "the switch `{}` has no buffer of a given size",
+                "the buffer size of the switch `{}` is not specified",
                 item.name.text
             );
-            return Err(Error::input(message)
-                .hint("specify its size, as in `switch edge { buffer 64 KiB; }`"));
+            return Err(
+                Error::input(message).hint("specify it, as in `switch edge { buffer 64 KiB; }`")
+            );
         };
         // Switches that are declared together share what stands in the braces.
         if done.contains(&value.span) {
@@ -203,7 +204,7 @@ pub(super) fn share(
     });
     for item in machines.filter(|item| is_meant(&item.names)) {
         if host.is_some() && item.names.len() > 1 {
-            let message = "its declaration names several hosts at once";
+            let message = "the host is declared together with others";
             return Err(Error::input(message)
                 .hint("give the host whose share is varied its own declaration"));
         }
@@ -215,7 +216,7 @@ pub(super) fn share(
     }
     if edits.is_empty() {
         let error = no_host(written, host);
-        return Err(error.hint("declare it: `host b;`, or a network with it"));
+        return Err(error.hint("declare it, as in `host b;` or in a network"));
     }
     Ok(edits)
 }

@@ -81,9 +81,8 @@ impl WrittenSpec<'_> {
                     Ok(format!("{}{unit}", rounded(number * times)))
                 }
                 Base::Variable(name) => {
-                    let message = format!(
-                        "it is written as the variable `{name}`, which cannot be multiplied"
-                    );
+                    let message =
+                        format!("the value is the variable `{name}`, which cannot be multiplied");
                     Err(Error::input(message)
                         .hint(format!("make the variable the factor: `{name} = ...`")))
                 }

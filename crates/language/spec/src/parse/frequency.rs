@@ -65,7 +65,7 @@ impl Parser<'_, '_> {
             let diagnostic = Diagnostic::error(
                 span,
                 "a rate must be above 0",
-                "no further unit would ever follow",
+                "no further unit would ever be sent",
             );
             return Err(self.fail(diagnostic.hint("write the number per second, as in `2000/s`")));
         }

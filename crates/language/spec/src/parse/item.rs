@@ -91,10 +91,10 @@ impl Parser<'_, '_> {
         } else if self.is_word(0, OF_NETWORKS) && self.ahead(1) == TokenKind::Name {
             Diagnostic::error(
                 self.span(),
-                format!("a {found} belongs in a network", found = self.text(0)),
+                format!("`{found}` belongs in a network", found = self.text(0)),
                 ITEM,
             )
-            .hint("as in `network lan { host a, b; link a - b 1 Gbit/s 1 ms; }` and `10 from a to b rr 32*100 across lan;`")
+            .hint("for example `network lan { host a, b; link a - b 1 Gbit/s 1 ms; }` and `10 from a to b rr 32*100 across lan;`")
         } else {
             let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), ITEM);
             match self.kind() {

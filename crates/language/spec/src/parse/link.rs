@@ -20,19 +20,19 @@ const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedul
 const UNLIKE: &[(&str, &str)] = &[
     (
         "corrupt",
-        "a packet with a bit error is lost: write `loss` and the share of packets, or `loss bit errors 1e-6`",
+        "a packet with a bit error is lost: write `loss` and the percentage of packets, or `loss bit errors 1e-6`",
     ),
     (
         "burst",
-        "omit it: a rate allows no bursts; a `schedule` that begins fast comes closest (docs/LIMITS.md)",
+        "omit it: rates do not allow bursts; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
     ),
     (
         "token",
-        "omit it: a rate has no token bucket; a `schedule` that begins fast comes closest (docs/LIMITS.md)",
+        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
     ),
     (
         "tbf",
-        "omit it: a rate has no token bucket; a `schedule` that begins fast comes closest (docs/LIMITS.md)",
+        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
     ),
 ];
 /// What may stand in a schedule of losses.
@@ -69,13 +69,13 @@ impl Parser<'_, '_> {
         if let Some((_, hint)) = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word])) {
             let message = format!("unexpected {}", self.describe());
             let expected =
-                "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`";
+                "expected `;`, `loss`, `jitter`, `duplicate`, `mtu`, `charge` or `queue`";
             return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(*hint)));
         }
         let mut words = CLAUSES.to_vec();
         words.extend(super::queue::WORDS.iter().chain(&["reordering"]));
         self.statement_end(
-            "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`",
+            "expected `;`, `loss`, `jitter`, `duplicate`, `mtu`, `charge` or `queue`",
             &words,
         )?;
         Ok(link)
@@ -114,13 +114,13 @@ impl Parser<'_, '_> {
             return Ok(RateItem::Constant(self.rate()?));
         }
         Err(self.unexpected(
-            "expected a rate such as `100 Mbit/s`, or `unlimited`, `schedule`, `trace`",
+            "expected `unlimited`, `schedule`, `trace` or a rate such as `100 Mbit/s`",
             RATES,
         ))
     }
 
     fn link_delay(&mut self) -> Parsed<DelayItem> {
-        const EXPECTED: &str = "expected the propagation delay, such as `1 ms`";
+        const EXPECTED: &str = "expected a propagation delay such as `1 ms`";
         if self.is_word(0, &["schedule"]) {
             let step = "expected a time and a delay, as in `0 s 10 ms`";
             return Ok(DelayItem::Schedule(self.schedule(step, |parser| {

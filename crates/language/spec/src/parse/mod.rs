@@ -43,7 +43,7 @@ pub(crate) fn parse_stacks(
         return Some(stacks);
     }
     let _: ParseFailed = parser.unexpected(
-        "only stacks with commas between them can stand here, as in `tcp, quic`",
+        "only a comma-separated list of stacks is allowed here, as in `tcp, quic`",
         &[],
     );
     None
@@ -60,8 +60,10 @@ pub(crate) fn parse_factor(
     if parser.kind() == TokenKind::End {
         return Some(factor);
     }
-    let _: ParseFailed =
-        parser.unexpected("a factor ends here, as in `bandwidth of a - b x 10`", &[]);
+    let _: ParseFailed = parser.unexpected(
+        "expected the end of the factor, as in `bandwidth of a - b x 10`",
+        &[],
+    );
     None
 }
 

@@ -84,7 +84,7 @@ impl Parser<'_, '_> {
         }
         let (ends, message) = (
             ends.join(" "),
-            format!("`{word}` comes after the hosts of a part"),
+            format!("`{word}` must not follow the hosts of a part"),
         );
         let diagnostic =
             Diagnostic::error(self.span(), message, "expected it after the number of runs");
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
                 &mut *to
             };
             if end.is_some() {
-                return Err(self.unexpected("FROM and TO may each be given once", &[]));
+                return Err(self.unexpected("FROM and TO may each be given only once", &[]));
             }
             self.take(TokenRole::Keyword);
             *end = Some(self.name("expected a host name")?);
@@ -206,8 +206,7 @@ impl Parser<'_, '_> {
             return Ok(());
         }
         let hint = format!(
-            "write `timelimit {number} {unit}` for the length of a run, `constant({number} {unit})` for the interval \
-             between data units"
+            "write `timelimit {number} {unit}` for the length of a run, or `constant({number} {unit})` for the interval between data units"
         );
         let label = "expected the amount of data, or a limit";
         Err(self.fail(Diagnostic::error(self.span(), "unexpected time", label).hint(hint)))
@@ -305,7 +304,7 @@ impl Parser<'_, '_> {
             "expected `*` and the number of data units",
         );
         let hint = format!(
-            "write `*{}` for that many units; several sizes are a sweep: `N*1000; N = 32, 1 KiB`",
+            "write `*{}` for that many units, or sweep several sizes: `N*1000; N = 32, 1 KiB`",
             self.text(1)
         );
         self.fail(diagnostic.hint(hint))
@@ -327,7 +326,7 @@ impl Parser<'_, '_> {
                 _ => return Ok((source, destination)),
             };
             if end.is_some() {
-                return Err(self.unexpected("`<` and `>` may each be given once", &[]));
+                return Err(self.unexpected("`<` and `>` may each be given only once", &[]));
             }
             self.take(TokenRole::Plain);
             *end = Some(self.access()?);

@@ -99,9 +99,10 @@ impl Parser<'_, '_> {
                 _ => return Err(parser.unexpected("expected `initiator` or `responder`", SIDES)),
             };
             if side.is_some() {
-                return Err(
-                    parser.unexpected("`initiator` and `responder` may each be given once", &[])
-                );
+                return Err(parser.unexpected(
+                    "`initiator` and `responder` may each be given only once",
+                    &[],
+                ));
             }
             parser.take(TokenRole::Keyword);
             let mut statements = Vec::new();
@@ -169,7 +170,7 @@ impl Parser<'_, '_> {
 
     fn statements(&mut self, into: &mut Vec<Statement>, depth: usize) -> Parsed<bool> {
         if depth > DEEPEST {
-            let message = format!("more than {DEEPEST} repeats are nested");
+            let message = format!("repeats are nested more than {DEEPEST} levels deep");
             return Err(self.fail(Diagnostic::error(
                 self.span(),
                 message,

@@ -197,7 +197,7 @@ impl Parser<'_, '_> {
     fn parts_in_braces(&mut self, composer: &Range<usize>) -> ParseFailed {
         let diagnostic = Diagnostic::error(
             self.span(),
-            "parts are not enclosed in braces",
+            "parts must not be enclosed in braces",
             "expected `:` and the parts",
         );
         let before = if composer.is_empty() {
@@ -206,7 +206,7 @@ impl Parser<'_, '_> {
             "`: A | B;`"
         };
         self.fail(diagnostic.hint(format!(
-            "write {before}, with `|` between parts, or two specifications to run them one after the other"
+            "write {before}, with `|` between parts, or write two specifications to run them one after the other"
         )))
     }
 
@@ -280,7 +280,7 @@ impl Parser<'_, '_> {
                 Diagnostic::error(
                     span,
                     "several parts need a composer",
-                    "this is a second part",
+                    "this is the second part",
                 )
                 .hint("write `parallel:` before the first part"),
             );
@@ -437,8 +437,7 @@ impl Parser<'_, '_> {
                 "expected a number: words cannot be swept",
             );
             return Err(self.fail(
-                diagnostic
-                    .hint("the stacks in a list may differ in a word, as in `over tcp, unix`"),
+                diagnostic.hint("to vary a word, list whole stacks, as in `over tcp, unix`"),
             ));
         }
         let mut value = self.number(ExpectedUnit::Any, "expected a number")?;

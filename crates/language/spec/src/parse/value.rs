@@ -173,7 +173,7 @@ impl Parser<'_, '_> {
             (ExpectedUnit::Size | ExpectedUnit::Any, 1..) => {
                 let (binary, decimal) = ([("KiB", "kB"), ("MiB", "MB"), ("GiB", "GB")])[power - 1];
                 let hint = format!(
-                    "write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000"
+                    "write `{number} {binary}` for powers of 1024, or `{number} {decimal}` for powers of 1000"
                 );
                 Some((hint, SpecUnit::Size(find_factor(SIZE_UNITS, binary)?)))
             }

@@ -34,7 +34,7 @@ const STRATEGIES: [(&str, BlastStrategy); 4] = [
 const PACKET: OptionTable = OptionTable::new(
     "packet",
     OptionKind::Bytes(1, LONGEST),
-    "as much as the path carries",
+    "as much as the path can carry",
     "bytes of data in a packet",
 );
 pub(crate) const INTERVAL: OptionTable = OptionTable::new(
@@ -47,7 +47,7 @@ const BUFFER: OptionTable = OptionTable::new(
     "buffer",
     OptionKind::BUFFER,
     "4 MiB, or what the host grants",
-    "bytes a receiver grants; never more are in flight",
+    "bytes a receiver grants; limits the data in flight",
 );
 pub(crate) const PATIENCE: OptionTable = OptionTable::new(
     "patience",
@@ -59,13 +59,13 @@ const PACING: OptionTable = OptionTable::new(
     "pacing",
     OptionKind::Word(&["off", "auto"]),
     "auto",
-    "auto: beyond a round trip of 2 ms, packets leave at a rate that adapts to delay and loss",
+    "auto: if the round trip exceeds 2 ms, packets are sent at a rate that adapts to delay and loss",
 );
 const RATE: OptionTable = OptionTable::new(
     "rate",
     OptionKind::Number(1000, 1_000_000_000_000),
     "no limit",
-    "highest rate at which packets leave, bit/s",
+    "highest rate at which packets are sent, bit/s",
 );
 const CHECKED: OptionTable = OptionTable::flag(
     "checked",
@@ -73,7 +73,7 @@ const CHECKED: OptionTable = OptionTable::flag(
 );
 const SEALED: OptionTable = OptionTable::flag(
     "sealed",
-    "authenticated encryption of every packet with a key made from the run's secret",
+    "authenticated encryption of every packet with a key derived from the run's secret",
 );
 pub(crate) const RECEIVE: OptionTable = OptionTable::new(
     "receive",
@@ -108,7 +108,7 @@ DataRequest -> blasts of the data units, until the last one is acknowledged
 AwaitDataIndication -> packets put in place, answers to those that request one
 RPCCall -> blasts of the request, then those of the response
 RPCAwaitCallInd, RPCReturn -> the same from the other side
-StartBulkGet -> a blast of one byte, not waited for
+StartBulkGet -> a blast of one byte, not awaited
 AwaitStartBulkGet -> its arrival
 StartBulkPut, AwaitStartBulkPut -> nothing: the first blast implies it
 StopBulkGet, StopBulkPut -> nothing: every data unit is acknowledged
@@ -160,7 +160,7 @@ const fn bounded(table: StackTable, in_flight: PacketsInFlight) -> StackTable {
 pub const SAW: StackTable = bounded(
     table(
         "saw",
-        "stop-and-wait: each packet is acknowledged before the next leaves (Zwaenepoel 1985)",
+        "stop-and-wait: each packet is acknowledged before the next is sent (Zwaenepoel 1985)",
         &[
             PACKET, INTERVAL, BUFFER, PATIENCE, SEALED, RECEIVE, CARRIER, INTERFACE, PORT,
         ],
@@ -211,7 +211,7 @@ pub const BLAST: StackTable = table(
         OptionTable::new(
             "size",
             OptionKind::Bytes(1, 1 << 30),
-            "512 KiB; 64 KiB where more than the missing data is retransmitted",
+            "512 KiB; 64 KiB if more than the missing data is retransmitted",
             "bytes per blast",
         ),
         OptionTable::new(

@@ -28,7 +28,7 @@ pub const TABLE: StackTable = StackTable {
             "packet",
             OptionKind::Bytes(IkpOptions::SHORTEST, IkpOptions::LONGEST),
             "1024 B",
-            "bytes of data in a packet; a message of 32 B travels with it",
+            "bytes of data in a packet, in addition to a message of 32 B",
         ),
         OptionTable::flag(
             "full",

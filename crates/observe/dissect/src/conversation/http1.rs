@@ -181,7 +181,7 @@ impl Dissector for Http1 {
                 };
             }
             Http1ParserState::UntilEnd => {}
-            _ => self.lose(side, "bytes of it were not captured", found),
+            _ => self.lose(side, "some of its bytes were not captured", found),
         }
     }
 
@@ -417,7 +417,7 @@ impl Http1 {
             return self.foreign(EventStreamDirection::Back, parsed, found);
         }
         let Some(waiting) = self.waiting.front().copied() else {
-            return self.lose(EventStreamDirection::Back, "no request asked for it", found);
+            return self.lose(EventStreamDirection::Back, "it answers no request", found);
         };
         let (status, framing) = (response.code.unwrap_or(0), framing(response.headers));
         if (100..200).contains(&status) && status != 101 {

@@ -21,7 +21,7 @@ use hpack::Undecoded;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
-const MISSED: &str = "bytes of its connection's frames were not captured";
+const MISSED: &str = "some bytes of its connection's frames were not captured";
 const FOREIGN: &str = "its connection's frames are not HTTP/2";
 
 /// Whether a connection speaks it: by what the initiator says first, though the responder's settings may come before.

@@ -230,7 +230,7 @@ impl RecordProtocol for Memcached {
                     let name = RedactedName::fixed("answer to a quiet command");
                     return self.dialogue.one_way(ExchangeRole::Response, name, found);
                 }
-                self.lose("no request asked for it", found);
+                self.lose("it answers no known request", found);
             }
             (EventStreamDirection::Back, true) => self.binary_answer(found),
             (EventStreamDirection::Back, false) => self.text_answer(found),

@@ -463,7 +463,7 @@ impl Mysql {
         let front = self.waiting.front();
         if front.is_some_and(|waiting| !waiting.answered) {
             // It had begun before that was asked.
-            return self.lose("no request asked for it", found);
+            return self.lose("it answers no known request", found);
         }
         let records = self.dialogue.records(EventStreamDirection::Back);
         let bytes = records.held().get(HEAD..).unwrap_or_default();
@@ -474,7 +474,7 @@ impl Mysql {
                     self.dialogue
                         .one_way(ExchangeRole::Response, answer::error(bytes), found)
                 }
-                _ => self.lose("no request asked for it", found),
+                _ => self.lose("it answers no known request", found),
             };
         };
         let (exchange, before) = (waiting.exchange, waiting.expect);

@@ -296,7 +296,7 @@ impl Postgres {
             }
             // The server ends the connection.
             None if mark == b'E' => {}
-            None => self.lose("no request asked for it", found),
+            None => self.lose("it answers no known request", found),
         }
     }
 
@@ -614,7 +614,7 @@ impl Postgres {
                 );
             }
             Some(waiting) if waiting.until == PostgresAnswerEnd::Ready => self.whole(end, found),
-            _ => return self.lose("its answer is out of turn", found),
+            _ => return self.lose("its answer is out of order", found),
         }
         self.settled = self.waiting.is_empty();
         if self.settled && body == b"I" {

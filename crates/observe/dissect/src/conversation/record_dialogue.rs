@@ -239,7 +239,7 @@ impl<P: RecordProtocol> Dissector for P {
             self.record(side, found);
         }
         if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
-            self.lose("bytes of it were not captured", found);
+            self.lose("some of its bytes were not captured", found);
         }
     }
 

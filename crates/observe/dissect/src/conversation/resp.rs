@@ -146,7 +146,7 @@ impl Dissector for Resp {
             match (token, side) {
                 (RespProgress::Deep, _) => {
                     found.push(DissectorEvent::LeftOut(Bound::Depth, 1));
-                    self.lose("it has values nested more than 64 deep", found);
+                    self.lose("it has values nested more than 64 levels deep", found);
                 }
                 (RespProgress::Wrong, _) => self.lose("it is not RESP", found),
                 (RespProgress::More, EventStreamDirection::There) => self.command_begins(found),
@@ -166,7 +166,7 @@ impl Dissector for Resp {
     ) {
         let own = &mut self.sides[side as usize];
         if !own.lost && !own.value.unseen(count) {
-            self.lose("bytes of it were not captured", found);
+            self.lose("some of its bytes were not captured", found);
         }
     }
 
@@ -330,7 +330,7 @@ impl Resp {
     fn answers(&mut self, found: &mut Vec<DissectorEvent>) -> Option<u64> {
         let own = &mut self.sides[1];
         let Some(waiting) = self.waiting.front_mut() else {
-            self.lose("no request asked for it", found);
+            self.lose("it answers no known request", found);
             return None;
         };
         let (exchange, kind) = (waiting.exchange, waiting.kind);

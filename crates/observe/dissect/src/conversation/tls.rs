@@ -199,7 +199,7 @@ impl Dissector for TlsDissector {
             self.record(side, found);
         }
         if matches!(skipped, Skipped::Beyond | Skipped::Lost) {
-            self.lose(side, "bytes of it were not captured", found);
+            self.lose(side, "some of its bytes were not captured", found);
             self.unknown(side, at, count, found);
         }
     }
@@ -327,7 +327,7 @@ impl TlsDissector {
             .records
             .held()[HEAD..];
         let Some(hello) = ServerHello::read(body) else {
-            return self.void("its ServerHello is unknown", found);
+            return self.void("its ServerHello cannot be read", found);
         };
         if hello.retry {
             return;

@@ -200,8 +200,8 @@ impl ContainerList {
             .hint("start it, then trace it")),
             [one] => Ok(one),
             _ => Err(
-                Error::input(format!("several containers are named `{word}`")).hint(format!(
-                    "{}; give more of the id",
+                Error::input(format!("several containers match `{word}`")).hint(format!(
+                    "{}; specify more of the ID",
                     described_all(found.into_iter())
                 )),
             ),

@@ -179,7 +179,7 @@ impl EnvironmentSampler {
             .line(file)?
             .parse::<i64>()
             .map(|number| number as f64)
-            .map_err(|_| format!("/{file} is not a number"))
+            .map_err(|_| format!("/{file} contains no number"))
     }
 
     fn frequency(&self, sample: &mut DynamicSample) {
@@ -344,7 +344,7 @@ impl EnvironmentSampler {
         } else {
             sample.mark_absent(
                 "clock/synchronised",
-                "systemd-timesyncd does not report it; other daemons leave no file",
+                "systemd-timesyncd does not report it; other daemons write no file",
             );
         }
     }

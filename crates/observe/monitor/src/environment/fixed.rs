@@ -431,7 +431,7 @@ fn file_system(root: &Root, facts: &mut EnvironmentFacts) {
     {
         Ok(mounts) => match mounts::find_mount(&mounts, &directory) {
             Some(mount) => mounted(root, mount, facts),
-            None => facts.absent("file_system", "no mount holds the working directory"),
+            None => facts.absent("file_system", "no mount contains the working directory"),
         },
         Err(reason) => facts.absent("file_system", reason),
     }

@@ -83,7 +83,7 @@ impl TcpMonitor {
             .ok();
         let trace = match config.kernel {
             true => KernelTrace::start(&filter.fixed_ports()),
-            false => Err("trace events are switched off".into()),
+            false => Err("trace events are disabled".into()),
         };
         let trace = match trace {
             Ok((trace, missing)) => {
@@ -91,8 +91,7 @@ impl TcpMonitor {
                 Some(trace)
             }
             Err(reason) => {
-                let instead =
-                    "TCP_INFO gives retransmissions per interval instead of their exact times";
+                let instead = "TCP_INFO gives retransmissions per interval, not their exact times";
                 absent.insert("kernel".into(), format!("{reason}; {instead}"));
                 None
             }
@@ -359,17 +358,17 @@ impl Monitor for TcpMonitor {
         note(
             beyond_limit,
             format!(
-                "TCP_INFO records at most {MOST_CONNECTIONS} connections; up to {beyond_limit} were left out"
+                "TCP_INFO records at most {MOST_CONNECTIONS} connections; left out: up to {beyond_limit}"
             ),
         );
         note(
             unwatched,
-            format!("{unwatched} TCP events of unwatched connections were left out"),
+            format!("TCP events of unwatched connections left out: {unwatched}"),
         );
         note(
             unattributed,
             format!(
-                "{unattributed} drops on this machine could not be attributed to a connection and were left out"
+                "drops on this machine left out because they belong to no known connection: {unattributed}"
             ),
         );
     }

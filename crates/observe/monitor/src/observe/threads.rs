@@ -304,7 +304,7 @@ impl ThreadTrace {
         }
         trace.switch_on(also, &mut absent);
         if absent.contains_key("sched/sched_switch") {
-            return Err("this kernel does not report which threads run".into());
+            return Err("this kernel does not report which threads are running".into());
         }
         if also.disk {
             trace.disk = disk(&mut absent);
@@ -373,7 +373,7 @@ impl ThreadTrace {
             added += u32::from(enters.is_ok() && returns.is_ok());
         }
         if added == 0 {
-            let why = "this kernel does not report them (CONFIG_FTRACE_SYSCALLS), so what threads wait for is not distinguished";
+            let why = "this kernel does not report them (CONFIG_FTRACE_SYSCALLS), so the reasons for waits are not distinguished";
             absent.insert("system calls".into(), why.into());
         }
     }

@@ -23,6 +23,28 @@ pub struct Unknown {
     pub early_sockets: u64,
 }
 
+/// How a line begins of several, and of one.
+const ONE: [(&str, &str); 6] = [
+    ("requests were under", "request was under"),
+    (
+        "connections already existed: their",
+        "connection already existed: its",
+    ),
+    ("connection bytes were", "connection byte was"),
+    (
+        "connections were captured in only one direction: their requests",
+        "connection was captured in only one direction: its requests",
+    ),
+    (
+        "QUIC connections are encrypted and their secrets are unknown, so their",
+        "QUIC connection is encrypted and its secrets are unknown, so its",
+    ),
+    (
+        "QUIC packets could not be decrypted with their connections' secrets, because they were",
+        "QUIC packet could not be decrypted with its connection's secrets, because it was",
+    ),
+];
+
 impl Unknown {
     /// What that means for requests, a line each.
     #[must_use]
@@ -38,7 +60,7 @@ impl Unknown {
             ),
             (
                 self.lost_bytes,
-                "connection bytes were not captured; requests whose headers were in them are unknown",
+                "connection bytes were not captured; requests with missing headers are unknown",
             ),
             (
                 self.one_way,
@@ -50,16 +72,20 @@ impl Unknown {
             ),
             (
                 self.unopened_quic,
-                "QUIC packets could not be decrypted with their connections' secrets, because they were truncated or damaged; requests that had data in them are incomplete",
+                "QUIC packets could not be decrypted with their connections' secrets, because they were truncated or damaged; the affected requests are incomplete",
             ),
         ];
         let some = counts.iter().filter(|(count, _)| *count > 0);
-        some.map(
-            |(count, what)| match (count, what.strip_prefix("requests were ")) {
-                (1, Some(what)) => format!("1 request was {what}"),
+        some.map(|(count, what)| {
+            match (
+                count,
+                ONE.iter()
+                    .find_map(|(many, one)| Some((one, what.strip_prefix(many)?))),
+            ) {
+                (1, Some((one, rest))) => format!("1 {one}{rest}"),
                 _ => format!("{count} {what}"),
-            },
-        )
+            }
+        })
         .collect()
     }
 }

@@ -38,7 +38,7 @@ fn printed_useful(kbit_s: f64, miles: f64) -> PrintedFigure {
 pub(super) fn lines() -> Sheet {
     let mut sheet = Sheet::new(
         "2.1.2",
-        "lines: throughput, the seven parts of the time until a full packet is acknowledged, and packets held",
+        "lines: throughput, the seven components of the time until a full packet is acknowledged, and packets held",
         &[
             ("line", "line"),
             ("useful_kbit_s", "kbit/s"),
@@ -85,8 +85,7 @@ pub(super) fn lines() -> Sheet {
         sheet.rows.push(row);
     }
     sheet
-        .note("kbit/s: 84 % of the line rate, minus 2 kbit/s for routing. Held: packets needed to keep the line busy, \
-               if all are full and if two in three have 152 bits.")
+        .note("kbit/s: 84 % of the line rate, minus 2 kbit/s for routing. Held: packets needed to keep the line busy, if all are full, and if two in three have 152 bits.")
         .note("For full packets, 8 channels are enough over land, and 32 over a satellite.")
 }
 

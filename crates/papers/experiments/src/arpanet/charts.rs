@@ -12,7 +12,7 @@ use stackline_report::sheet::{Sheet, SheetCell};
 /// Cycles of a packet, in and out (2.1.1).
 const CYCLES: f64 = PACKET_BITS;
 /// What is said of both.
-const LOST: &str = "the report's own curves are lost; drawn from the model in its text";
+const LOST: &str = "the report's own curves are lost; these follow the model in its text";
 
 /// Both, by file name.
 pub(super) fn charts() -> Vec<(&'static str, Chart)> {
@@ -24,13 +24,13 @@ pub(super) fn figure_1() -> Sheet {
     let full = f64::from(FULL_MESSAGE_BITS);
     let mut sheet = printed_and_here::sheet(
         "Figure 1",
-        "throughput of an IMP whose processor is saturated: as stated in the text, and by its model here",
+        "throughput of an IMP with a saturated processor: as stated in the text, and from its model",
         &[("value", "value")],
     );
     let value = PrintedValue::new(1000.0, through(ImpHardware::H516, full, false), 0);
-    let what = SheetCell::text("516, full messages, kbit/s on its lines (twenty, 50 kbit/s each)");
+    let what = SheetCell::text("516, full messages, kbit/s on its lines (twenty of 50 kbit/s)");
     sheet.rows = vec![value.row([what])];
-    sheet.note(format!("The curves are `figure-1.svg`; {LOST}."))
+    sheet.note(format!("The curves are in `figure-1.svg`: {LOST}."))
 }
 
 /// Packets held for full use of lines of some lengths: points of Figure 2.
@@ -157,7 +157,7 @@ fn buffers() -> Chart {
         },
         band: None,
         curves,
-        below: format!("{LOST}: seven parts of the time to an acknowledgement"),
+        below: format!("{LOST}: seven components of the time to an acknowledgement"),
     }
 }
 

@@ -12,10 +12,9 @@ const CALLS: [(f64, f64, f64); 2] = [(36.0, 12.0, 16.3), (8.0, 8.0, 26.0)];
 /// Why the model of a call is off in Table 6A.
 fn why_of_call(bits: f64) -> &'static str {
     if bits < 36.0 {
-        "in the report a bit takes 30 us in calls shorter than a message, 21 us in longer ones; the model has a \
-         single value"
+        "in the report, a bit takes 30 us in calls shorter than a message and 21 us in longer ones; the model has a single value"
     } else {
-        "the published rate falls from 50 to 100 bytes, which no fixed cost per call explains"
+        "the published rate falls between 50 and 100 bytes, which a fixed cost per call cannot explain"
     }
 }
 
@@ -23,8 +22,7 @@ fn why_of_call(bits: f64) -> &'static str {
 pub(super) fn tenex() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 6A",
-        "a TENEX sending to itself, and the rate of its processor alone, kbit/s: published, and by model and CPU \
-         share here",
+        "a TENEX sending to itself, and the rate of its processor alone, kbit/s: published, and here from the model and CPU share",
         &[
             ("bytes", "bytes"),
             ("bits", "bits per byte"),
@@ -48,9 +46,7 @@ pub(super) fn tenex() -> Sheet {
         }
     }
     sheet.note(
-        "Fitted: a call takes 12 ms, and a bit takes 16.3 us with 36-bit bytes (the interface alone 13.3 at 75 \
-         kbit/s); with 8-bit bytes, which a program unpacks, 8 ms and 26 us. Published CPU shares are whole \
-         percents, rounded down.",
+        "Fitted: a call takes 12 ms, and a bit takes 16.3 us with 36-bit bytes (13.3 us for the interface alone, at 75 kbit/s); with 8-bit bytes, which a program unpacks, 8 ms and 26 us. Published CPU shares are whole percentages, rounded down.",
     )
 }
 
@@ -58,7 +54,7 @@ pub(super) fn tenex() -> Sheet {
 pub(super) fn netspd() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 6B",
-        "NETSPD over the network, kbit/s: published, and by the model here",
+        "NETSPD over the network, kbit/s: published, and here from the model",
         &[("hops", "hops"), ("links", "links")],
     );
     // Fitted to the rows of no hops: both hosts together, and the slower of them.
@@ -75,15 +71,13 @@ pub(super) fn netspd() -> Sheet {
         let model_4 = (4.0 * 8.064 / trip).min(8.064 / slower_s).min(line);
         for (links, printed, model) in [(1, one, 8.064 / trip), (4, four, model_4)] {
             let value = PrintedValue::new(PrintedFigure::Range(printed.0, printed.1), model, 1)
-                .because("unknown; for long paths the report mentions other traffic");
+                .because("unknown; for long paths, the report mentions other traffic");
             let what = [*hops, links].map(|value| SheetCell::Number(f64::from(value), 0));
             sheet.rows.push(value.row(what));
         }
     }
     sheet
-        .note("Fitted to the row without hops: a message takes both hosts 248 ms together, and the slower one 154 ms. \
-               One link has one message in flight; four links have four, which is the window, over lines that carry \
-               38 kbit/s.")
+        .note("Fitted to the row without hops: a message takes 248 ms on the two hosts together, and 154 ms on the slower one alone. One link has one message in flight; four links have four, which is the window, over lines that carry 38 kbit/s.")
         .note("In the FTP rows, the TENEX file system is the limit.")
 }
 
@@ -100,7 +94,7 @@ fn block_s(kilobits: f64) -> f64 {
 pub(super) fn table_7() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 7",
-        "transfers from Tinker to McClellan, kbit/s by kilobits per block: published, and from the time per block here",
+        "transfers from Tinker to McClellan, kbit/s by kilobits per block: published, and here from the time per block",
         &[("block", "kilobits")],
     );
     for (kilobits, printed) in TABLE_7 {

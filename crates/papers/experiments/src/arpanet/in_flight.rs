@@ -85,7 +85,7 @@ pub(super) fn table() -> Sheet {
     columns.push(("agree", "agree"));
     let mut sheet = Sheet::new(
         "Table 1",
-        "full messages in flight for maximum throughput: published, and after / by formula where it differs",
+        "full messages in flight for maximum throughput: published, or published / formula where they differ",
         &columns,
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -124,20 +124,17 @@ pub(super) fn table() -> Sheet {
     }
     sheet
         .note(format!(
-            "{all} of {} entries follow F = (H(T + 2L) + 7T) / 8T, with packets of 1160 bits and 5.4 us per mile; a \
-             satellite link of 45000 miles adds the F of a path of its own.",
+            "{all} of {} entries follow F = (H(T + 2L) + 7T) / 8T, with packets of 1160 bits and 5.4 us per mile; a satellite link of 45000 miles adds the F of a separate path.",
             12 * LAND.len()
         ))
-        .note("Both constants are fitted to the table, and no other values fit all of it; that messages are stored \
-               whole before the satellite follows from the table, not from the text.")
+        .note("Both constants are fitted to the table, and no other values fit all of it; the table, not the text, shows that messages are stored whole before the satellite link.")
 }
 
 /// What simulated throughput with the whole numbers below and above F is, of that with twice as many.
 pub(super) fn simulated(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Table 1, simulated",
-        "throughput with k messages in flight as a share of that with 2F, for the k below and above F: largest \
-         difference from min(1, k/F), %",
+        "throughput with k messages in flight as a share of that with 2F, for k just below and above F: largest difference from min(1, k/F), %",
         &[
             ("path", "path"),
             ("miles", "miles per hop"),
@@ -185,8 +182,7 @@ pub(super) fn simulated(seed: u64) -> Sheet {
          largest difference is {worst:.1} %.",
         nothing_printed("this tests the formula")
     ))
-    .note("Here, packets are forwarded over the satellite one by one, so F counts it as one more line; in the \
-           published table, the whole message is stored before it, which adds nearly 1.")
+    .note("Here, packets are forwarded over the satellite one by one, so F counts the satellite as one more line; in the published table, the whole message is stored first, which adds nearly 1.")
 }
 
 /// In percent.
@@ -338,7 +334,7 @@ pub(super) fn bounds(seed: u64) -> Sheet {
     }
     sheet
         .note(nothing_printed("the report gives the bounds, but not the cost of each"))
-        .note("Each bound alone, except in the last column, which has all of them, with 12K of memory. Space is \
+        .note("Each bound applies alone, except in the last column, which combines all of them, with 12K of memory. Space is \
                reserved before a message is sent; where answers carry the reservation, it costs nothing as long as \
                there is enough space.")
 }

@@ -65,9 +65,7 @@ pub(super) fn rates(seed: u64) -> Sheet {
         }
     }
     sheet
-        .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (published); its \
-               cost to the IMP itself is fitted, one constant per row: 7.8 cycles to a dead host, 37 to itself. For \
-               their published rates, the 316 alone would need 9.0 and 38.3, the 516 alone 6.7 and 37.0.")
+        .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (published); its cost to the IMP itself is fitted, one constant per row: 7.8 cycles to a dead host, 37 to itself. To match the published rates, the 316 alone would need 9.0 and 38.3, and the 516 alone 6.7 and 37.0.")
 }
 
 /// What either would do alone.

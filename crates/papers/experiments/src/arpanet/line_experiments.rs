@@ -83,8 +83,7 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     }
     let spur = pair(ImpHardware::H516, ImpHardware::H516, false, seed).0;
     sheet
-        .note(format!("Background traffic of 3.5 % each way. Largest difference {worst:.1} kbit/s. A spur line \
-                       without background: {spur:.1} (published 40)."))
+        .note(format!("Background traffic of 3.5 % each way. Largest difference: {worst:.1} kbit/s. A spur line without background: {spur:.1} (published 40)."))
         .note("Of the 43.4 kbit/s left by headers, routing takes 1.6; the line is also idle while the processor \
                prepares the next packet: 0.3 ms on a 516, out of 1160 cycles per packet.")
 }
@@ -127,7 +126,7 @@ fn fairness(values: &[f64]) -> f64 {
 pub(super) fn sources(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.4",
-        "several adjacent sources to one 516, kbit/s each on average",
+        "several adjacent sources sending to one 516, average kbit/s each",
         &[
             ("sources", "sources"),
             ("printed", "published"),
@@ -245,9 +244,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
             }
         }
     }
-    sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of \
-                two and of three; here, that is an equal share of the 40 of a line. Room for 10 messages at the \
-                destination.")
+    sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; here, that is an equal share of a line's 40. Room for 10 messages at the destination.")
 }
 
 /// Which row of several.
@@ -339,10 +336,7 @@ pub(super) fn splitting(seed: u64) -> Sheet {
         let compared = printed_and_here::cells(printed, gained, Some(why));
         sheet.rows.push(own.into_iter().chain(compared).collect());
     }
-    sheet.note("Routing sends all packets over the line with the shorter queue and re-evaluates every 640 ms; \
-                meanwhile, the other queue drains. The window is 64 messages, with room for all of them, so nothing \
-                else is a limit. Explicit choice was announced for the first quarter of 1973; here, packets go to \
-                the shortest queue among the lines that lead equally near.")
+    sheet.note("Routing sends all packets over the line with the shorter queue and re-evaluates every 640 ms; meanwhile, the other queue drains. The window is 64 messages, with room for all of them, so nothing else limits the stream. Explicit choice was announced for the first quarter of 1973; here, packets go to the shortest queue among equally short paths.")
 }
 
 /// Each line, what is printed of it, and the rate over it, kbit/s.
@@ -417,6 +411,5 @@ pub(super) fn fast(seed: u64) -> Sheet {
         let value = PrintedValue::new(printed, rate, 1);
         sheet.rows.push(value.row([SheetCell::text(words)]));
     }
-    sheet.note("With free processors, the published rate is the report's formula; for a satellite with 32 channels, \
-                it is the planned rate.")
+    sheet.note("With free processors, the published rate is that of the report's formula; for a satellite with 32 channels, it is the planned rate.")
 }

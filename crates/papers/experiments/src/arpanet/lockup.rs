@@ -47,7 +47,7 @@ fn run(options: ImpOptions, seed: u64) -> (f64, f64) {
 pub(super) fn sheet(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Lockup",
-        "four sources to one 516, kbit/s in total: first and fifth minute",
+        "four sources sending to one 516, kbit/s in total: first and fifth minute",
         &[("case", "case"), ("first", "first"), ("fifth", "fifth")],
     );
     let known = ImpOptions::default();

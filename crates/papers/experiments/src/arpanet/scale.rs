@@ -111,7 +111,7 @@ fn until(
 pub(super) fn sheet(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Scale",
-        "routing of January 1973 on larger networks (516s, 2.2 lines per IMP, 50 kbit/s), without traffic",
+        "the routing of January 1973 on larger networks (516s, 2.2 lines per IMP, 50 kbit/s), without traffic",
         &[
             ("imps", "IMPs"),
             ("lines", "line load, %"),
@@ -145,9 +145,7 @@ pub(super) fn sheet(seed: u64) -> Sheet {
     }
     sheet
         .note(nothing_printed("no such networks existed"))
-        .note("Minimum and maximum of three random networks, each a ring with chords. An entry of a routing message \
-               is a 16-bit word and takes 4 cycles to process; sizes are parameters here, while the formats of the \
-               time end at 64 IMPs.")
-        .note("Lines are the first limit: at 1000 IMPs, a message every 640 ms takes half of a 50 kbit/s line. By the \
+        .note("Minimum and maximum of three random networks, each a ring with chords. An entry of a routing message is a 16-bit word and takes 4 cycles to process; sizes are parameters here, while the formats of the time allow at most 64 IMPs.")
+        .note("Lines are the first bottleneck: at 1000 IMPs, a message every 640 ms takes half of a 50 kbit/s line. By the \
                same arithmetic (16 bits per IMP), 2000 would take all of it; that was not simulated.")
 }

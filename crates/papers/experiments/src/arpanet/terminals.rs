@@ -108,7 +108,7 @@ pub(super) fn table() -> Sheet {
         .note(format!("{within} of {numbers} values are within the larger of 4 characters and 10 %. The others: {}.", wrong.join("; ")))
         .note(
             "The report gives no formula (it cites another paper). This one is reconstructed: 100 ms in the host, 72 \
-             bits of leaders, packets stored at each hop, a 232-bit allocate, 40 kbit/s. \"Off\" is the largest \
+             bits of leaders, packets stored at each hop, a 232-bit allocate message, 40 kbit/s. \"Off\" is the largest \
              deviation in a row.",
         )
 }
@@ -237,8 +237,7 @@ impl TerminalSession {
 pub(super) fn simulated() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 2, simulated",
-        "share of the time in which a terminal prints, %: with two buffers of the formula's size, and with two of two \
-         thirds of that size",
+        "share of time in which a terminal prints, %: with two buffers of the formula's size, and with two of two-thirds that size",
         &[
             ("baud", "baud"),
             ("cells", "cells"),
@@ -280,5 +279,5 @@ pub(super) fn simulated() -> Sheet {
     }
     sheet
         .note(nothing_printed("this tests the formula"))
-        .note("Lines of 40 kbit/s, as in the formula; cells of 20 or more characters.")
+        .note("Lines of 40 kbit/s, as in the formula; only table cells with buffers of 20 or more characters.")
 }

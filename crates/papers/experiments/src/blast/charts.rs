@@ -125,7 +125,7 @@ fn expected_chart(rows: &[PaperRow]) -> Chart {
     };
     let curves = ExpectedCurve::ALL.map(curve).to_vec();
     Chart {
-        title: "Figure 5: expected time of 64 packets against the loss probability".into(),
+        title: "Figure 5: expected time for 64 packets against the loss probability".into(),
         y: Axis {
             name: "expected time, ms".into(),
             scale: AxisScale::Linear,

@@ -170,8 +170,7 @@ fn figure_5(hosts: &Hosts) -> BlastSheet {
 }
 
 /// Why simulation and formula part.
-const APART: &str = "At high loss, machines and model diverge slightly. One reason: a receiver that has everything \
-                     answers a retransmitted blast even if only part of it arrives.";
+const APART: &str = "At high loss, simulation and model diverge slightly. One reason: a receiver that has everything answers a retransmitted blast even if only part of it arrives.";
 
 /// Where the blast becomes the slower.
 fn crossings() -> String {
@@ -278,8 +277,7 @@ fn figure_6(hosts: &Hosts) -> BlastSheet {
             "As published, full is the root mean square about To(D) instead of the mean, and full_nak ignores that \
              losing the last packet or the answer still costs Tr."
                 .into(),
-            "In the paper, the curves of partial and selective come from simulations; the formula is the exact \
-             solution of their recursion."
+            "In the paper, the curves for partial and selective come from simulations; the formula is the exact solution of their recursion."
                 .into(),
             APART.into(),
         ],

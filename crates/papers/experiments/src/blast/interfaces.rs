@@ -31,7 +31,7 @@ fn datagrams(across: &str, change: impl Fn(&mut Network)) -> Result<RunRecord> {
         .records
         .into_iter()
         .next();
-    record.ok_or_else(|| Error::measurement("a run left no record"))
+    record.ok_or_else(|| Error::measurement("a run produced no record"))
 }
 
 /// Milliseconds a packet that arrives.
@@ -62,8 +62,7 @@ pub(super) fn interfaces() -> Result<Sheet> {
         ("program_1_ms", "1 ms"),
         ("program_2_ms", "2 ms"),
     ];
-    let title = "ms per 1 KB packet that arrives, by which processor copies it and by the time a program takes on the \
-                 host's processor for each";
+    let title = "ms per 1 KB packet received, by copying processor and by the time a program spends per packet on the host's processor";
     let mut sheet = Sheet::new("Interfaces", title, &columns);
     for ((name, copies, _), times) in INTERFACES.iter().zip(found.chunks(PROGRAMS.len())) {
         let times = times.iter().map(|ms| SheetCell::Number(*ms, 2));
@@ -74,10 +73,8 @@ pub(super) fn interfaces() -> Result<Sheet> {
                 .collect(),
         );
     }
-    Ok(sheet.note(nothing_printed("the paper gives no figures for it")).note(
-        "The paper says only that the 8088 is slower than the host's 68000: it is assumed to be half as fast, and the \
-         CMC's processor equally fast; here, all have two buffers in each direction. Where the interface copies, the \
-         program runs during the copy; if the program has enough to do, the slower interface is faster overall.",
+    Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
+        "The paper says only that the 8088 is slower than the host's 68000: it is assumed to be half as fast, and the CMC's processor as fast as the host's; here, all have two buffers in each direction. Where the interface copies, the program runs during the copy; if the program has enough to do, the slower interface is faster overall.",
     ))
 }
 
@@ -111,9 +108,7 @@ pub(super) fn full_speed() -> Result<Sheet> {
         sheet.rows.push(value.row([SheetCell::Number(*speed, 2)]));
     }
     Ok(sheet.note(
-        "The paper gives 1 in 10,000 for two stations at full speed (3.1.3). A receiver that is slower by some \
-         fraction loses that fraction: the published rate means a speed difference of one ten-thousandth, or rare \
-         disturbances.",
+        "The paper gives 1 in 10,000 for two stations at full speed (3.1.3). A receiver that is slower by some fraction loses that fraction of the packets: the published rate implies a speed difference of one ten-thousandth, or rare disturbances.",
     ))
 }
 

@@ -126,7 +126,7 @@ pub(super) fn ratios() -> Sheet {
     let network = BlastFigureProtocol::StopAndWait.elapsed(costs, 1) - copying;
     let mut sheet = printed_and_here::sheet(
         "Ratios",
-        "statements in the text about Tables 1 and 2, and by formula here",
+        "statements in the text about Tables 1 and 2, and values from the formula here",
         &[("value", "value")],
     );
     sheet.rows = [
@@ -146,7 +146,7 @@ pub(super) fn ratios() -> Sheet {
             ),
         ),
         (
-            "the same for any number of packets, at most, %",
+            "the same, maximum over all packet counts, %",
             percent(PrintedFigure::Nothing, utilisation_limit(costs)),
         ),
         (
@@ -157,11 +157,11 @@ pub(super) fn ratios() -> Sheet {
             ),
         ),
         (
-            "network share of an exchange's time, % of the observed time",
+            "network share of an exchange, % of the observed time",
             percent(PrintedFigure::Figure(21.0), network / OBSERVED_S),
         ),
         (
-            "copying share of an exchange's time, % of the observed time",
+            "copying share of an exchange, % of the observed time",
             percent(PrintedFigure::Figure(75.0), copying / OBSERVED_S),
         ),
     ]

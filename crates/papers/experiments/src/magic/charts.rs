@@ -86,7 +86,7 @@ fn by_mtu(sheet: &Sheet) -> Chart {
     let chart = over_first(
         sheet,
         1..5,
-        "Mbit/s of blocks",
+        "blocks, Mbit/s",
         "medians of simulated sessions",
     );
     Chart {
@@ -102,7 +102,7 @@ fn by_streams(sheet: &Sheet) -> Chart {
     over_first(
         sheet,
         2..4,
-        "Mbit/s of blocks",
+        "blocks, Mbit/s",
         "medians of simulated sessions",
     )
 }
@@ -176,14 +176,14 @@ fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
             to: rows as f64 + 1.0,
         },
         y: axis(
-            "Mbit/s of blocks",
+            "blocks, Mbit/s",
             curves
                 .iter()
                 .flat_map(|curve| &curve.points)
                 .map(|(_, y)| *y),
         ),
         band: None,
-        below: "each server, and their total".into(),
+        below: "each server and the total".into(),
         curves,
     }
 }

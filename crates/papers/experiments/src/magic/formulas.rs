@@ -99,9 +99,9 @@ fn throughputs() -> [Formula; 6] {
             PrintedValue::new(47.0, two_thirds, 1),
         ),
         (
-            "gain from one copy less out of three, %",
+            "gain from 2 copies instead of 3, %",
             PrintedValue::new(25.0, single, 0)
-                .because("the formula is a bound: it holds if copies take all of the time"),
+                .because("the formula is a bound, reached only if copies take all of the time"),
         ),
     ]
 }
@@ -119,9 +119,7 @@ pub(super) fn sheet() -> Sheet {
     let kib = f64::from(BLOCK) / 1024.0;
     sheet
         .note(format!(
-            "A server's throughput is {kib:.0} KiB divided by the time between two send timestamps, the receiver's by \
-             the time between two blocks read; a burst is five consecutive blocks (section 4.2.2). `stackline blocks \
-             replay` and the tables below compute all three this way."
+            "Throughput is {kib:.0} KiB divided by the time between two send timestamps for a server, and between two blocks read for the receiver; a burst is five consecutive blocks (section 4.2.2). `stackline blocks replay` and the tables below compute all three this way."
         ))
         .note("The published mean of 160 ms assumes 100 ms as the shortest latency; with the published parts, it is \
                lower.")

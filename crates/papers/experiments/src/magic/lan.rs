@@ -75,7 +75,7 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(3, &cases.clone().map(|(_, case, _)| case))?;
     let mut sheet = Sheet::new(
         "Figures 4 to 6",
-        "one and two servers on the LAN, Mbit/s of blocks",
+        "one and two servers on the LAN: block throughput, Mbit/s",
         &[
             ("case", "case"),
             ("first_mbit_s", "SS20"),
@@ -98,14 +98,10 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     }
     Ok(sheet
         .note(
-            "unread, unsent: blocks that a newer list discarded before and after their disk had read them. Lines that \
-             end in the read queue show that disks are the limit; lines that end in the write queue, that the \
-             network or the receiver is (section 3).",
+            "unread, unsent: blocks discarded for a newer list, before and after the disk had read them. Lifelines that end in the read queue show that disks are the limit; those that end in the write queue, that the network or the receiver is (section 3).",
         )
         .note(
-            "The receiver's 39 Mbit/s are an input, given as the time it takes per block of each server. According to \
-             the paper, the unconstrained server sends about three times that rate; in Table 2, only the Alpha does, \
-             so the servers copy at its speed here.",
+            "The receiver's 39 Mbit/s is an input, given as the time it takes per block from each server. According to the paper, the unconstrained server sends at about three times that rate; in Table 2, only the Alpha does, so the servers copy at its speed here.",
         ))
 }
 

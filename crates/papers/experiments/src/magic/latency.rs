@@ -195,7 +195,7 @@ fn stages(lab: &Lab) -> Result<[Sheet; 2]> {
 fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
     let mut sheet = Sheet::new(
         "4.2.3",
-        "where the time of a block is spent, ms",
+        "where a block's time is spent, ms",
         &[
             ("stage", "stage"),
             ("printed", "published"),
@@ -210,10 +210,9 @@ fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
     sheet.rows.extend(rows);
     sheet
         .note(format!(
-            "SS10 to the Alpha. One block: lists of one block, medians. Loaded: the receiver takes {RECEIVER:.0} \
-             Mbit/s and more is requested. Reads take 10 to 30 ms in the paper.",
+            "SS10 to the Alpha. One block: lists of one block, medians. Loaded: the receiver takes {RECEIVER:.0} Mbit/s, and more is requested. Reads take 10 to 30 ms in the paper.",
         ))
-        .note("off: one block against the published value.")
+        .note("off: one block relative to the published value.")
         .note(
             "The published costs of translating, forwarding, parsing and reading are inputs; waiting, sending and the \
              effect of the load are results.",
@@ -244,7 +243,7 @@ fn end_to_end(loaded: &[History]) -> Sheet {
     })
     .into();
     sheet.note(format!(
-        "{} blocks. The published mean assumes 100 ms as the shortest latency, the formula here 54.",
+        "{} blocks. The published mean assumes a shortest latency of 100 ms; the formula here, 54 ms.",
         whole.len()
     ))
 }
@@ -307,7 +306,6 @@ fn platforms(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the points of the figure are lost")).note(
-        "Medians with one block per list. The axis of the paper's figure ends at 250 ms. Platforms differ in their \
-         copies (Table 2), their links and, in the wide area, 6 ms each way.",
+        "Medians with one block per list. The axis of the paper's figure ends at 250 ms. Platforms differ in their copies (Table 2) and links and, in the wide area, by 6 ms each way.",
     ))
 }

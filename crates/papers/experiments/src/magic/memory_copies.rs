@@ -235,7 +235,7 @@ fn read(
 pub(super) fn sheet(here: &std::result::Result<MagicLocalFigures, String>) -> Sheet {
     let mut sheet = Sheet::new(
         "Figure 14",
-        "memory copied on this machine, MB/s, by number of concurrent copies, and the rule of a third",
+        "memory copied on this machine, MB/s, by number of concurrent copies, and the one-third rule",
         &[
             ("at_once", "copies"),
             ("copied", "copied"),

@@ -145,11 +145,9 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
         }));
     Ok(sheet
         .note(
-            "Paced, each sender gets a third of the last link in cells, and no two cells meet, so nothing is lost. \
-             Early packet discard is useless where the port holds less than a packet, as the paper says. With ABR, \
-             the switch tells each sender its share of nine tenths of the link.",
+            "With pacing, each sender gets a third of the last link in cells, and no two cells meet, so nothing is lost. Early packet discard is useless where the port holds less than a packet, as the paper says. With ABR, the switch tells each sender its share of nine tenths of the link.",
         )
-        .note("Larger windows do not help while packets are destroyed; they do no harm where the buffer holds them."))
+        .note("Larger windows do not help while packets are lost, and do no harm where the buffer holds the packets."))
 }
 
 /// Packets instead of cells, and what hosts and queues do now.
@@ -176,7 +174,7 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
     let mut sheet = sheet(
         "Today",
-        "Linux TCP through that port, and through a queue of packets",
+        "Linux TCP through the same port, and through a queue of packets",
     );
     sheet.rows.extend(
         cases
@@ -185,8 +183,7 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
             .map(|((name, _), figures)| row(name, &SERVERS, figures)),
     );
     Ok(sheet.note(
-        "Selective acknowledgements and 200 ms timers get more through the 1500-byte port than the hosts of 1995 did, \
-         but no host can fix it. A queue of one bandwidth-delay product does; BBR and CoDel keep it short.",
+        "Selective acknowledgements and 200 ms timers get more through the 1500-byte port than the hosts of 1995 did, but no host can solve the problem. A queue of one bandwidth-delay product does; BBR and CoDel keep it short.",
     ))
 }
 

@@ -65,7 +65,7 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(3, &cases.collect::<Result<Vec<_>>>()?)?;
     let mut sheet = Sheet::new(
         "Figure 11",
-        "Mbit/s of blocks against the largest packet size, with 196 KiB windows",
+        "block throughput, Mbit/s, against the largest packet size, with 196 KiB windows",
         &[
             ("mtu_bytes", "MTU"),
             ("one_1500", "one, 1500-byte port"),
@@ -116,7 +116,7 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(3, &cases)?;
     let mut sheet = Sheet::new(
         "Figure 13",
-        "Mbit/s of blocks against the number of streams, into one and into two interfaces of 100 Mbit/s",
+        "block throughput, Mbit/s, against the number of streams, into one and into two interfaces of 100 Mbit/s",
         &[
             ("streams", "streams"),
             ("offered", "offered"),
@@ -138,8 +138,6 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the curves are lost")).note(
-        "Each stream comes from one server, with a window of 64 KiB. 48 of the 53 bytes of a cell are data, so an \
-         interface carries 90 Mbit/s of packets. Ports share 624 KiB, so nothing is lost. In its early tests, the \
-         paper saw less with more than three streams, and names no cause.",
+        "Each stream comes from one server, with a window of 64 KiB. 48 of the 53 bytes of a cell are data, so an interface carries 90 Mbit/s of packets. Ports share 624 KiB, so nothing is lost. The paper's early tests showed lower rates with more than three streams; it names no cause.",
     ))
 }

@@ -102,8 +102,7 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 4]> {
 fn collapse_beside_print(median: &MagicFigures) -> Sheet {
     let starved =
         "which server is starved depends on the seed, and on distances that are not published";
-    let lost =
-        "unknown over which time the paper counts: two of three senders wait most of the time here";
+    let lost = "unknown over what period the paper counts; here, two of three senders wait most of the time";
     let mut values = Vec::new();
     for (at, server) in ["EDC, Mbit/s", "USW, Mbit/s", "TIOC, Mbit/s"]
         .into_iter()
@@ -165,7 +164,7 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
     let cases: Vec<MagicCase> = cases.into_iter().collect::<Result<_>>()?;
     let mut sheet = sheet(
         "Figures 8 to 10",
-        "one to three servers over the wide area, Mbit/s of blocks",
+        "one to three servers over the wide area: block throughput, Mbit/s",
     );
     let medians = lab.medians(5, &cases)?;
     sheet
@@ -180,13 +179,10 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
         }));
     Ok(sheet
         .note(format!(
-            "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A sender on its own competes with none: cells of one \
-             packet pass the port as they arrive, and everything requested is delivered. Wherever packets of two \
-             senders meet, cells are lost, and each lost cell spoils a packet of 192 cells.",
+            "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A lone sender has no competition: cells of one packet pass the port as they arrive, and everything requested is delivered. Wherever packets of two senders meet, cells are lost, and each lost cell spoils a packet of 192 cells.",
         ))
         .note(
-            "arrived: blocks that arrived before the next list superseded them. resent: retransmitted segments. lost: \
-             of the packets at the port. wait: the longest time without a block from one of the servers.",
+            "arrived: blocks that arrived before the next list superseded them. resent: retransmitted segments. lost: share of packets lost at the port. wait: the longest time without a block from one of the servers.",
         ))
 }
 
@@ -212,9 +208,7 @@ fn by_seed(runs: &[MagicFigures]) -> Sheet {
             (low.min(*sum), high.max(*sum))
         });
     sheet.note(format!(
-        "In {unequal} of {} seeds, the fastest server has at least 5 times the throughput of the slowest (published: \
-         18 times). Totals {least:.1} to {most:.1} Mbit/s, median {median:.1}, {:.1} times the published {:.1}: \
-         {median:.0} % of the link.",
+        "In {unequal} of {} seeds, the fastest server has at least 5 times the throughput of the slowest (published: 18 times). Totals range from {least:.1} to {most:.1} Mbit/s, median {median:.1}, {:.1} times the published {:.1}, or {median:.0} % of the link.",
         runs.len(),
         median / COLLAPSE.iter().sum::<f64>(),
         COLLAPSE.iter().sum::<f64>()
@@ -297,8 +291,7 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
              and processors that copy as in Table 2.",
         )
         .note(format!(
-            "With the timers of Solaris 2.4 (at least 200 ms), which the senders ran, they retransmit sooner, and the \
-             total is {:.1} times as large. Neither is fitted: the paper's total is closer to that of slow timers.",
+            "With the timers of their Solaris 2.4 (at least 200 ms), the senders retransmit sooner, and the total is {:.1} times as large. Neither is fitted: the paper's total is closer to that with slow timers.",
             medians[1].sum() / medians[0].sum()
         )))
 }

@@ -124,7 +124,7 @@ fn row(session: &PaperSession, compared: &Compared) -> Vec<SheetCell> {
 fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
     let mut sheet = Sheet::new(
         "Worlds",
-        "the same command in both worlds with today's TCP, Mbit/s of useful blocks",
+        "the same command in both worlds with today's TCP: useful block throughput, Mbit/s",
         &[
             ("case", "case"),
             ("simulated_mbit_s", "simulated"),

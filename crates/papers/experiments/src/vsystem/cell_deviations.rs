@@ -130,8 +130,7 @@ impl Judged {
             WITHIN
         };
         sheet.note(format!(
-            "{set} of {} cells set the profile; of the other {free}, {within} are within {:.0} % or the rounding. Row \
-             orders: {same} of {pairs} as published.",
+            "{set} of {} cells set the profile; of the other {free}, {within} are within {:.0} % or rounding error. {same} of {pairs} row orders are as published.",
             self.table.cells.len(),
             100.0 * share
         ))
@@ -175,10 +174,7 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
     }
     sheet.rows.push(line("all", totals));
     sheet.note(nothing_printed("this counts the comparisons in the tables")).note(
-        "A cell that repeats an experiment counts together with it, such as Table 3-2 with the row of 4-1 that it \
-         equals digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the last published \
-         digit. Tables of different versions contradict each other (E-IP batch at the 780: 110 and 380), so each \
-         version has its own machines.",
+        "A cell that repeats an experiment is counted with it, as Table 3-2 is with the row of 4-1 that it matches digit for digit. An experiment is within 15 % (10 % in Table 8-2) or half of the last published digit. Tables of different versions contradict each other (E-IP batch on the 780: 110 and 380), so each version has its own machines.",
     )
 }
 
@@ -253,7 +249,7 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
     ];
     let mut sheet = Sheet::new(
         "5.1 to 5.3",
-        "gain from pipelining, batching and structure, times",
+        "gain factors from pipelining, batching and structure",
         &columns,
     );
     sheet.columns.extend(printed_and_here::columns());
@@ -282,12 +278,12 @@ pub(super) fn gains(all: &[Judged]) -> Sheet {
                     SheetCell::Number(simulated, 2),
                 ];
                 let open =
-                    (before.0 < 10.0).then_some("the rate before is published with only one digit");
+                    (before.0 < 10.0).then_some("the earlier rate is published to only one digit");
                 let compared = printed_and_here::cells(printed, simulated, open);
                 sheet.rows.push(own.into_iter().chain(compared).collect());
             }
         }
     }
-    sheet.note("The published rates of 5 and 2 per second have one digit: the gain from pipelining is between 12 and \
+    sheet.note("The published rates of 5 and 2 per second have only one digit, so the gain from pipelining is between 12 and \
                 15 times over E-IP, and between 14 and 24 times over A-IP.")
 }

@@ -38,7 +38,7 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
             format!("Table 5-1: {:.1} times, which is {:.0} % more", 310.0 / 61.0, gain(61.0, 310.0)),
         ),
         (
-            "7.5 items per second are the maximum at 1200 bit/s",
+            "7.5 items per second is the maximum at 1200 bit/s",
             "8",
             "with start and stop bits, the maximum is 6.0; 6.2 was measured in batches, and 7.4 where the terminal \
              driver buffers the last 1 to 2 KB".into(),
@@ -56,18 +56,17 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
         (
             "structured, the rectangles take 900 bytes",
             "5.3",
-            format!("23 items and 30 calls of 20 bytes make {}; with 14-byte calls, and two bytes of the contact cut \
-                     off, 908", 53 * 20),
+            format!("23 items and 30 calls of 20 bytes make {}; with 14-byte calls, and two more for the contact cut, 908", 53 * 20),
         ),
         (
             "the vectors have 288,364 pixels",
             "3.1.1",
-            "that is the total of their lengths; drawn one pixel wide, they light 260,342".into(),
+            "that is their total length; drawn one pixel wide, they light 260,342".into(),
         ),
         (
             "E-IP batch from a VAX-11/780",
             "4",
-            "110 vectors a second in Table 4-1, 380 in Table 4-3: other programs".into(),
+            "110 vectors a second in Table 4-1, 380 in Table 4-3: different programs".into(),
         ),
     ]
 }

@@ -77,7 +77,7 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
         &columns,
     );
     let here: std::result::Result<Vec<VSystemLocalRate>, String> = match measured {
-        None => Err("nothing was run (`--runs 0`, or another table was asked for)".into()),
+        None => Err("nothing was run (`--runs 0`, or another table was requested)".into()),
         Some(Err(reason)) => Err(reason.clone()),
         Some(Ok(bytes)) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
     };
@@ -105,9 +105,7 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
     ));
     match here {
         Ok(_) => sheet.note(format!(
-            "Means of {TRIALS} trials, client and display as threads of one process over a unix socket. Today, \
-             answering each item costs two thread switches, and drawing costs as much as everything else: `{}` and \
-             `{}` differ less than in 1985.",
+            "Means of {TRIALS} trials, with client and display as threads of one process over a Unix socket. Today, answering each item costs two thread switches, and drawing costs as much as everything else: `{}` and `{}` differ less than in 1985.",
             DisplayBenchSubject::At(DisplaySendLevel::Batched).name(),
             DisplayBenchSubject::Construction.name()
         )),

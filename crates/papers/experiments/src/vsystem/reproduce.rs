@@ -17,16 +17,9 @@ fn report(sheets: Vec<Sheet>) -> PaperReport {
         name: "vsystem".into(),
         title: "Lantz, Nowicki and Theimer 1985: an empirical study of distributed application performance".into(),
         notes: vec![
-            "Client, agents and display run in virtual time on hosts whose processor costs are those of the profile \
-             (`--profile`); the display takes 0.53 ms per request, 5 us per pixel of a line, 0.76 ms per rectangle, \
-             8.2 and 12.2 ms more for a single line and a single rectangle, and as much as for the line for an \
-             answer. Nothing is random."
+            "Client, agents and display run in virtual time on hosts whose processor costs are those of the profile (`--profile`); the display takes 0.53 ms per request, 5 us per pixel of a line, 0.76 ms per rectangle, 8.2 ms more for a single line or an answer, and 12.2 ms more for a single rectangle. Nothing is random."
                 .into(),
-            "PUP is a protocol of its own (packets of 200 bytes, a window of one), with a copy of each packet on the \
-             VAX and Telser's work above it. Its text, 1600 characters per second where the same path carries 210 \
-             vectors of 20 bytes, 4200 bytes per second, is sent in packets of one 80-character line, and the \
-             workstation of the earlier programs takes 14 ms for each packet and each acknowledgement: that limits \
-             text but not vectors, which the VAX cannot produce any faster."
+            "PUP is a separate protocol (packets of 200 bytes, a window of one), with a copy of each packet on the VAX and Telser's work above it. Its text, at 1600 characters per second where the same path carries 210 vectors of 20 bytes (4200 bytes per second), is sent in packets of one 80-character line, and the workstation of the earlier programs takes 14 ms for each packet and each acknowledgement: that limits text but not vectors, which the VAX cannot produce any faster."
                 .into(),
         ],
         exhibits: Vec::new(),
@@ -178,9 +171,9 @@ mod tests {
     fn one_figure_sets_the_transport_and_others_follow() {
         let sheets = made("7");
         assert!((simulated(&sheets, "kbit/s with packets of 1000") - 450.0).abs() < 5.0);
-        assert!(simulated(&sheets, "times slower with one of 30 ms") > 2.0);
+        assert!(simulated(&sheets, "times slower with a 30 ms timeout") > 2.0);
         assert!((9.0..11.0).contains(&simulated(&sheets, "% slower: 4 s instead of 0.25 s")));
-        assert!((0.5..3.0).contains(&simulated(&sheets, "% slower with it")));
+        assert!((0.5..3.0).contains(&simulated(&sheets, "% slower, timer of 0")));
         assert!((2.5..3.5).contains(&simulated(&sheets, "% faster with packets of 1000")));
         assert!(simulated(&sheets, "times slower, read 10 bytes at a time") > 5.0);
         let buffers = sheets

@@ -27,12 +27,12 @@ const fn row(keyword: &'static str, help: &'static str, fate: Option<DataFate>) 
 pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     row(
         "TV_REQ_TILE",
-        "at the client: it requests a block; `unit` counts the blocks that it requests",
+        "at the client: a block is requested; `unit` counts the blocks requested",
         None,
     ),
     row(
         "DPSS_MASTER_IN",
-        "at the master: the list with the block has arrived",
+        "at the master: the list containing the block has arrived",
         None,
     ),
     row(
@@ -62,12 +62,12 @@ pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     ),
     row(
         "DPSS_END_WRITE",
-        "at the server: the transport has taken the block; known once a later block of its server arrives",
+        "at the server: the transport has taken the block; known once a later block from its server arrives",
         None,
     ),
     row(
         "TV_RECV_TILE",
-        "at the client: all of the block has arrived",
+        "at the client: the whole block has arrived",
         None,
     ),
     row(
@@ -77,7 +77,7 @@ pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     ),
     row(
         "TV_GIVEN_UP",
-        "at the client: it requests other blocks of the set, and no part of this one has arrived",
+        "at the client: other blocks of the set are requested, and no part of this one has arrived",
         Some(DataFate::GivenUp),
     ),
 ];

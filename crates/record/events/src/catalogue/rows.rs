@@ -134,7 +134,7 @@ catalogue! {
         "a data unit has arrived completely";
 
     AppEnded = "APP_ENDED", Application: { unit, stream, offset, bytes }
-        "the stream ends instead: the awaited unit does not come";
+        "the stream ends instead: the awaited unit does not arrive";
 
     AppResponse = "APP_RESPONSE", Application: { unit, stream, offset, bytes }
         "a response has arrived completely";
@@ -146,7 +146,7 @@ catalogue! {
         "the clock of this endpoint stops";
 
     AppDisconnect = "APP_DISCONNECT", Application: { unit, stream, offset, bytes }
-        "the closing of a connection is requested";
+        "closing the connection is requested";
 
     AppDisconnected = "APP_DISCONNECTED", Application: { unit, stream, offset, bytes }
         "the connection is closed";
@@ -155,19 +155,19 @@ catalogue! {
         "the request also has this W3C trace context";
 
     ProgramLog = "LOG", Application: { unit, stream, offset, bytes, level, logger, message }
-        "the program logged something";
+        "the program logged a message";
 
     SockSend = "SOCK_SEND", Socket: { unit, stream, offset, bytes }
         "a sending system call begins";
 
     SockSent = "SOCK_SENT", Socket: { unit, stream, offset, bytes }
-        "the call returns; `bytes` is how many it accepted";
+        "the call returns; `bytes` is the number accepted";
 
     SockReceive = "SOCK_RECEIVE", Socket: { unit, stream, offset, bytes }
         "a receiving system call begins";
 
     SockReceived = "SOCK_RECEIVED", Socket: { unit, stream, offset, bytes }
-        "the call returns; `bytes` is how many it delivered";
+        "the call returns; `bytes` is the number delivered";
 
     TcpSegment = "TCP_SEGMENT", Protocol: { unit, stream, offset, bytes }
         "new data is sent";
@@ -181,7 +181,7 @@ catalogue! {
         stream, initiator, responder, duration_ns, handshake_ns, ack_there_ns, ack_back_ns, bytes_there, bytes_back,
         again_there, again_back, zero_windows, window_full_ns, quiet_ns, quiet_until, end,
     }
-        "a connection in a capture, at its first packet: round trips, bytes, retransmitted segments (including those that fill a hole late), time without window, longest quiet period, how it ended";
+        "a connection in a capture, at its first packet: round trips, bytes, retransmitted segments (including those that fill a gap late), time with a full window, longest quiet period, how it ended";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's view of loss changes: open, disorder, cwr, recovery, loss";
@@ -247,7 +247,7 @@ catalogue! {
         rwnd_limited_ns, sndbuf_limited_ns, unsent_bytes, receive_queue_bytes, send_window_bytes, mss_bytes,
         acked_bytes,
     }
-        "a QUIC connection, reported as in `TCP_INFO`; bytes count whole packets, and retransmits are those declared lost";
+        "a QUIC connection, reported as in `TCP_INFO`; bytes count whole packets, and retransmits are packets declared lost";
 
     QuicConnection = "QUIC_CONNECTION", Protocol: {
         stream, initiator, responder, protocol, duration_ns, handshake_ns, round_trip_ns, datagrams_there, datagrams_back,
@@ -294,25 +294,25 @@ catalogue! {
         "at the client's host: the request is handed over to the transport, or to the pipe or pseudo-terminal of its host's agent";
 
     DisplayArrive = "DISPLAY_ARRIVE", Display: { unit }
-        "in virtual time, at the internet server's or the display's host: the transport has delivered all of it";
+        "in virtual time, at the internet server's or the display's host: the transport has delivered the whole request";
 
     DisplayInternet = "DISPLAY_INTERNET", Display: { unit }
-        "in virtual time, at the internet server's host: the server has taken it";
+        "in virtual time, at the internet server's host: the server has taken the request";
 
     DisplayAgent = "DISPLAY_AGENT", Display: { unit }
-        "in virtual time, at the client's or the display's host: the agent there has taken it; the client's agent hands it to the transport at that moment";
+        "in virtual time, at the client's or the display's host: the agent there has taken the request; the client's agent hands it to the transport at that moment";
 
     DisplayParse = "DISPLAY_PARSE", Display work: { unit }
-        "at the display's host: the display starts to process it";
+        "at the display's host: the display starts to process the request";
 
     DisplayStore = "DISPLAY_STORE", Display work: { unit }
-        "at the display's host: its content is stored, or set aside until the end of its batch";
+        "at the display's host: the request's content is stored, or set aside until the end of its batch";
 
     DisplayRender = "DISPLAY_RENDER", Display work: { unit }
-        "at the display's host: its change is drawn; a change not drawn on its own is drawn with the next one that is drawn or answered";
+        "at the display's host: the request's change is drawn; a change not drawn on its own is drawn with the next one that is drawn or answered";
 
     DisplayDone = "DISPLAY_DONE", Display: { unit }
-        "at the client's host: everything that the client had sent is answered, including this request";
+        "at the client's host: everything that the client had sent has been answered, including this request";
 
     CpuUse = "CPU_USE", Monitor: {
         interval_ns, core, user_ppm, system_ppm, softirq_ppm, irq_ppm, steal_ppm, idle_ppm, iowait_ppm,
@@ -331,10 +331,10 @@ catalogue! {
         "memory";
 
     PressureStall = "PRESSURE", Monitor: { interval_ns, resource, some_ppm, full_ppm }
-        "time for which tasks waited for cpu, memory or io";
+        "time during which tasks waited for CPU, memory or I/O";
 
     Throttled = "THROTTLED", Monitor: { interval_ns, throttled_ns, periods }
-        "time for which a control group was throttled";
+        "time during which a control group was throttled";
 
     InterfaceUse = "NETIF", Monitor: {
         interval_ns, interface, received_bytes, received_packets, received_drops, received_errors, sent_bytes,
@@ -354,7 +354,7 @@ catalogue! {
         "the kernel's UDP counters";
 
     Softnet = "SOFTNET", Monitor: { interval_ns, core, packets, drops, squeezed }
-        "packets processed by a core's soft interrupt";
+        "packets processed by a core's soft interrupts";
 
     DiskUse = "DISK", Monitor: { interval_ns, device, reads, read_bytes, writes, written_bytes, busy_ns }
         "operations completed by a disk or a partition, and how long it was busy";
@@ -363,7 +363,7 @@ catalogue! {
         interval_ns, port, in_bytes, in_packets, in_discards, in_errors, out_bytes, out_packets, out_discards,
         out_errors,
     }
-        "counters of a switch port, read by SNMP";
+        "counters of a switch port, read via SNMP";
 
     PortUse = "PORT_USE", Monitor: {
         interval_ns, port, packets, bytes, busy_ns, queue_drops, losses, spoilt_frames, marked,
@@ -379,7 +379,7 @@ catalogue! {
     ImpLine = "IMP_LINE", Monitor: {
         interval_ns, port, up, busy_ns, packets, bits, again, refused, duplicates, downs,
     }
-        "an outgoing line of an IMP: whether it is up, how long it was busy, packets including repeats, data bits, packets refused or duplicate on arrival, how often it went down";
+        "an outgoing line of an IMP: whether it is up, how long it was busy, packets including retransmissions, data bits, packets refused or duplicate on arrival, how often it went down";
 
     ProcessPaused = "PROCESS_PAUSED", Monitor: { interval_ns, pid, waited_ns, reason }
         "a measured process could not run for `waited_ns` of an interval: it was stopped, or waited for a core";
@@ -406,34 +406,34 @@ catalogue! {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
     }
-        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receiver; how long bytes were unread, senders paused unhindered, and the client waited for `100 Continue`";
+        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receiver; how long bytes stayed unread, senders paused although free to send, and the client waited for `100 Continue`";
 
     RequestStall = "REQUEST_STALL", Tool: { unit, stalled_there_ns, stalled_back_ns }
-        "how long the senders of a request and of its answer stood still until an acknowledgement came, though the receiver had room and nothing was lost";
+        "how long the senders of a request and of its answer stalled until an acknowledgement arrived, though the receiver had room and nothing was lost";
 
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the server's thread did from reading the request until handing over its answer";
+        "what the server's thread did from reading the request to handing over its answer";
 
     RequestWait = "REQUEST_WAIT", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the thread that read a request did while it was unread";
+        "what the thread that read a request did while the request was unread";
 
     ResponseWait = "RESPONSE_WAIT", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the client's thread that read the answer did while that lay unread";
+        "what the client's thread that read the answer did while the answer was unread";
 
     RequestProcess = "REQUEST_PROCESS", Tool: { unit, client_pid, server_pid, is_callers }
-        "the processes at both ends; 1 if the client is the last program of the trace or was started by it, 0 if it is another one, empty if unknown";
+        "the processes at both ends; `is_callers` is 1 if the client is the last program of the trace or was started by it, 0 if it is another program, empty if unknown";
 
     NetFlow = "NET_FLOW", Tool: { stream, initiator, responder, first_sequence }
-        "a connection or datagram flow carried by a network begins: its stream there, its ends, and the sequence number of its first byte if its beginning was seen";
+        "a connection or datagram flow carried by a network begins: its stream there, its endpoints, and the sequence number of its first byte if its beginning was seen";
 
     RunStart = "RUN_START", Tool: { measurement, run, warmup }
         "a run of a measurement begins";
@@ -448,7 +448,7 @@ catalogue! {
         "CPU time of a message and its answer between two threads, with tracing off and on; elapsed time if programs are stopped; medians of batches, and half their interquartile range";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
-        "events lost because a buffer was full since the last such event; from `trace`, packets and records, and how many were seen so far";
+        "events lost since the last such event because a buffer was full; from `trace`, packets and records, and how many were seen so far";
 
     ClockStep = "CLOCK_STEP", Tool: { by_ns }
         "the wall clock of a host was set";

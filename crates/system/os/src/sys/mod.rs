@@ -2,7 +2,7 @@
 //! crate, each block with its reason. It decides nothing.
 #![allow(
     unsafe_code,
-    reason = "what has no safe wrapper is called here and nowhere else"
+    reason = "calls without a safe wrapper are made here and nowhere else"
 )]
 
 pub mod adjtimex;

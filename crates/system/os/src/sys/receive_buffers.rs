@@ -86,7 +86,7 @@ impl UdpReceiveBuffers {
     #[must_use]
     #[expect(
         clippy::new_without_default,
-        reason = "4 MiB are not granted by default"
+        reason = "a default should not allocate 4 MiB"
     )]
     pub fn new() -> Self {
         Self {

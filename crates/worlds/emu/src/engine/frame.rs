@@ -206,7 +206,7 @@ impl PacketPayload for VnetFrame {
         let data = self.length as usize - usize::from(self.data);
         debug_assert!(
             full * (at as usize) < data,
-            "cut behind segment {at} of {full} bytes, {data} in all"
+            "cut after {at} segments of {full} bytes; {data} bytes in all"
         );
         let mut rest = self.cut((full * at as usize).min(data));
         self.become_part(0, full, true, false);

@@ -37,16 +37,16 @@ pub(crate) fn probe(
         note(
             &mut descriptions,
             all(ports, packet_socket::stamp_frames),
-            "arrival times are when the kernel received frames (SO_TIMESTAMPNS)",
+            "the kernel timestamps frames on arrival (SO_TIMESTAMPNS)",
         );
     } else {
         descriptions
-            .push("arrival times are when frames were read: kernel timestamps are off".into());
+            .push("frames are timestamped when they are read: kernel timestamps are off".into());
     }
     descriptions.push(room(ports)?);
     let (timer, spins) = timer(waiter, options);
     descriptions.push(timer);
-    descriptions.push("not used: AF_XDP (carries no segment trains in copy mode, and needs privileges), TUN (not available to every user)".into());
+    descriptions.push("not used: AF_XDP (carries no GSO packets in copy mode, and needs privileges), TUN (not available to every user)".into());
     descriptions.push(
         "not used: busy polling (a virtual Ethernet pair has no hardware queue to poll)".into(),
     );
@@ -84,7 +84,7 @@ fn headers(
     let why = match (options.offload, ports.iter().try_for_each(put)) {
         (true, Ok(())) => {
             descriptions.push(
-                "af_packet with virtio-net header, recvmmsg and sendmmsg: segment trains are kept whole".into(),
+                "af_packet with the virtio-net header, recvmmsg and sendmmsg: GSO packets are kept whole".into(),
             );
             return Ok(true);
         }
@@ -97,7 +97,7 @@ fn headers(
         }
     }
     descriptions.push(format!(
-        "af_packet without virtio-net header ({why}), recvmmsg and sendmmsg: segmentation and checksum offload must be off in the hosts"
+        "af_packet without the virtio-net header ({why}), recvmmsg and sendmmsg: segmentation and checksum offload must be off on the hosts"
     ));
     Ok(false)
 }
@@ -110,9 +110,9 @@ fn room(ports: &[VethPort]) -> io::Result<String> {
     let how = if forced {
         ""
     } else {
-        ", as far as net.core.rmem_max and wmem_max allow"
+        ", or as much as net.core.rmem_max and wmem_max allow"
     };
-    Ok(format!("{} MiB of buffer in each socket{how}", ROOM >> 20))
+    Ok(format!("{} MiB of buffer per socket{how}", ROOM >> 20))
 }
 
 fn timer(waiter: &EpollWaiter, options: &EmulatorOptions) -> (String, bool) {

@@ -57,7 +57,7 @@ impl EmulatorReport {
                 many => format!("{many} packets were"),
             };
             format!(
-                "network {network}: {packets} addressed to none of its hosts; multicast, broadcast and other networks are not carried"
+                "network {network}: {packets} addressed to none of its hosts; multicast, broadcast and traffic to other networks are not carried"
             )
         });
         overload.into_iter().chain(for_no_host).collect()
@@ -188,7 +188,7 @@ pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String
         let parts = [
             (lost.unread, "not read because the socket buffer was full"),
             (lost.memory, "for lack of memory"),
-            (lost.refused, "refused by the kernel on sending"),
+            (lost.refused, "refused by the kernel when sent"),
         ];
         let mut open = " (";
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
@@ -206,14 +206,14 @@ pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String
         } = late;
         let _ = write!(
             text,
-            "{joint}{frames} of {count} frames left more than {tolerable} late (at most {max})"
+            "{joint}{frames} of {count} frames left more than {tolerable} late (up to {max})"
         );
     }
     if text.is_empty() {
         return None;
     }
     text.push_str(
-        ": this machine is too slow for this network, so the figures reflect the machine",
+        ": this machine was busy, or is too slow for this network; results may reflect the machine's limits",
     );
     Some(text)
 }
@@ -261,7 +261,7 @@ mod tests {
         for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
             let text = overload(LostFrameCounts::default(), late(frames, count)).unwrap();
             let expected =
-                format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
+                format!("{frames} of {count} frames left more than 100 us late (up to 400 us): ");
             assert!(text.starts_with(&expected), "{text}");
         }
     }
@@ -291,8 +291,8 @@ mod tests {
         let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(
             text,
-            "the emulator lost 4 frames (3 not read because the socket buffer was full, 1 refused by the kernel on sending), and 31 of \
-             1000 frames left more than 100 us late (at most 400 us): this machine is too slow for this network, so the figures reflect the machine"
+            "the emulator lost 4 frames (3 not read because the socket buffer was full, 1 refused by the kernel when sent), and 31 of \
+             1000 frames left more than 100 us late (up to 400 us): this machine was busy, or is too slow for this network; results may reflect the machine's limits"
         );
     }
 }

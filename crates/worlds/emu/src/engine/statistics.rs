@@ -25,7 +25,7 @@ const FOREIGN: [&str; 8] = [
     "malformed",
     "an unsupported kind of segmentation",
     FOR_NO_HOST,
-    "longer than the largest packet",
+    "larger than the maximum packet",
     "the kernel cannot deliver it",
     "the receiving interface refused it",
     "sent before the network was started",

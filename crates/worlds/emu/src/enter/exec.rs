@@ -125,7 +125,7 @@ fn enter(group: &ControlGroup, host: &HostHandle) {
         .flatten();
     if let Some(got) = got.filter(|got| (got / given - 1.0).abs() > 0.1) {
         eprintln!(
-            "note: {} was given {:.1} % of a processor, but a test loop got {:.1} %",
+            "note: {} was given {:.1}% of a processor, but a test loop got {:.1}%",
             host.name,
             100.0 * given,
             100.0 * got

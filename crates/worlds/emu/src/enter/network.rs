@@ -11,7 +11,7 @@ pub fn enter_network(user: Option<&Path>, net: &Path) -> Result<()> {
     let open = |path: &Path| {
         let gone = |error| {
             error::environment(format!(
-                "the host's namespace {} does not exist: {error}",
+                "cannot open the host's namespace {}: {error}",
                 path.display()
             ))
         };
@@ -23,5 +23,5 @@ pub fn enter_network(user: Option<&Path>, net: &Path) -> Result<()> {
             .map_err(|e| error::call_failed("entering the user namespace", e))?;
     }
     setns(net, CloneFlags::CLONE_NEWNET)
-        .map_err(|e| error::call_failed("entering the host's network", e))
+        .map_err(|e| error::call_failed("entering the network namespace", e))
 }

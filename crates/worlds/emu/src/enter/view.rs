@@ -32,7 +32,7 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     if let Err(error) = replace("/etc/hosts", &names(hosts)) {
         notes.push(format!(
-            "programs can find hosts only by address: /etc/hosts cannot be replaced ({error})"
+            "programs can reach hosts only by address: /etc/hosts cannot be replaced ({error})"
         ));
     }
     // Daemons would return the machine's names, and its name servers cannot be reached from the network: queries for anything else

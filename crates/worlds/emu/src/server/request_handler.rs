@@ -64,7 +64,7 @@ impl EmulatorRequestHandler {
             }
             EmulatorRequest::Open(opening) if self.differs_only_in_seed(&opening) => {
                 let message = format!(
-                    "the network {} already exists, with another seed",
+                    "the network {} already exists with a different seed",
                     self.opening.network.name
                 );
                 let hint = "use the seed of its first program, or wait until all programs on it have exited";

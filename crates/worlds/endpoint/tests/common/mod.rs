@@ -40,7 +40,7 @@ pub(crate) struct Script {
     pub(crate) limit_ms: Option<u64>,
     /// The peer ends its stream behind so many data units and requests.
     pub(crate) peer_ends_after: Option<u64>,
-    /// The peer ended its stream and goes on: its half of the connection is open.
+    /// The peer ended its stream and goes on: its half of the connection time is open.
     pub(crate) peer_stays: bool,
     /// Calls whose response never comes, from 0.
     pub(crate) lost_calls: Vec<u64>,

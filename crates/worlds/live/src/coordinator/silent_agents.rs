@@ -25,7 +25,7 @@ impl Coordinator<'_> {
             let Some((host, message)) = self.receive(begun + silence)? else {
                 let hosts: Vec<&str> = missing.iter().map(String::as_str).collect();
                 let what = format!(
-                    "{} has stopped answering: silent for {} s",
+                    "{} stopped answering: silent for {} s",
                     hosts.join(", "),
                     silence.as_secs()
                 );

@@ -262,7 +262,7 @@ impl FrameConnector {
             .and_then(|number| number.parse().ok());
         let number = number.ok_or_else(|| {
             Error::environment(format!(
-                "{address} is not the address of a connection on a network"
+                "{address} is not the address of a raw Ethernet connection"
             ))
         })?;
         Ok(Self {
@@ -284,7 +284,7 @@ impl Connector for FrameConnector {
         let channel = BlastChannel::connect_over(carrier, &self.options).map_err(|error| match error {
             transfer::Error::Silent(_) => {
                 Error::environment(format!("no host answers on the interface {}", self.interface)).hint(
-                    "raw Ethernet reaches only hosts on the same network; use the option `interface` to select the interface to it",
+                    "raw Ethernet reaches only hosts on the same network; select the interface to that network with the option `interface`",
                 )
             }
             error => from_transfer(error),
@@ -384,7 +384,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
         if got.is_multiple_of(unit) {
             Ok(got / unit)
         } else {
-            Err(connection_vanished("inside a data unit"))
+            Err(connection_vanished("in the middle of a data unit"))
         }
     }
 
@@ -502,7 +502,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
         if facts.connection.received.violations > 0 {
             let n = facts.connection.received.violations;
             notes.push(format!(
-                "{n} packets violated the negotiated parameters and were dropped"
+                "packets that violated the negotiated parameters and were dropped: {n}"
             ));
         }
         notes

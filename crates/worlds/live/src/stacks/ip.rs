@@ -26,7 +26,7 @@ pub(crate) fn listening_port(parameters: &LiveConnectParameters) -> Result<u16> 
         None => Ok(0),
         Some(first) => u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
             Error::input("the ports of all replicas must be below 65536")
-                .hint("each replica listens on the next port")
+                .hint("the replicas listen on consecutive ports")
         }),
     }
 }
@@ -152,7 +152,7 @@ pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
     ));
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => {
-            failure.hint("raise the limit of open files (ulimit -n), or use fewer replicas")
+            failure.hint("raise the open-file limit (ulimit -n), or use fewer replicas")
         }
         Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) => {
             failure.hint("its kernel lacks the protocol, or the protocol is disabled (for mptcp: sysctl net.mptcp.enabled=1)")
@@ -166,10 +166,13 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!("cannot connect to {address}: {error}"));
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            failure.hint("nothing is listening there: a firewall, or not the responder's address")
+            failure.hint("nothing is listening there, a firewall blocks it, or the address is wrong")
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => failure
-            .hint("no answer: a firewall, or not the responder's address (`host NAME at \"...\"`)"),
+            .hint("no answer: a firewall blocks it, or the address is wrong (`host NAME at \"...\"`)"),
+        io::ErrorKind::AddrNotAvailable if address.starts_with('[') && !has_ipv6() => {
+            failure.hint("IPv6 is disabled on this host; use an IPv4 address")
+        }
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("closed connections have used up the local ports; use fewer connections per run, or wait a minute")
         }
@@ -179,6 +182,11 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("there is no route to it"),
         _ => failure,
     }
+}
+
+/// Whether this host has an IPv6 address at all, that of loopback included.
+fn has_ipv6() -> bool {
+    std::fs::read_to_string("/proc/net/if_inet6").is_ok_and(|addresses| !addresses.is_empty())
 }
 
 /// Who has been let in so far.

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 pub(super) const THREADS: OptionTable = OptionTable::new(
     "threads",
     OptionKind::Number(1, 1024),
-    "one for each pair, blocked in its system call",
-    "each side drives all its pairs with that many threads, using epoll",
+    "one per pair, blocking in system calls",
+    "each side drives all its pairs with this many threads, using epoll",
 );
 
 /// How arriving bytes are taken.
@@ -226,7 +226,7 @@ impl<F: Flavour> LiveStream<F> {
             }) {
                 Ok(0) => {
                     return Err(Error::measurement(
-                        "the source file became shorter while it was being sent",
+                        "the source file shrank while it was being sent",
                     ));
                 }
                 Ok(n) => {
@@ -419,7 +419,7 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
                 return if have.is_multiple_of(bytes as u64) {
                     Ok(whole)
                 } else {
-                    Err(connection_vanished("inside a data unit"))
+                    Err(connection_vanished("in the middle of a data unit"))
                 };
             }
             have += got as u64;

@@ -53,25 +53,25 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable::new(
         "congestion",
         OptionKind::Name,
-        "the host's default; the result reports which",
+        "the host's default, which the result reports",
         "TCP_CONGESTION: congestion control by name, such as cubic or bbr",
     ),
     OptionTable::new(
         "send_buffer",
         OptionKind::BUFFER,
-        "the kernel tunes it",
+        "tuned by the kernel",
         "SO_SNDBUF in bytes (the kernel doubles it)",
     ),
     OptionTable::new(
         "notsent_lowat",
         OptionKind::BUFFER,
         "the host's default, usually none",
-        "TCP_NOTSENT_LOWAT: a writer waits while this many bytes are unsent",
+        "TCP_NOTSENT_LOWAT: a writer waits while at least this many bytes are unsent",
     ),
     OptionTable::new(
         "receive_buffer",
         OptionKind::BUFFER,
-        "the kernel tunes it",
+        "tuned by the kernel",
         "SO_RCVBUF in bytes (the kernel doubles it)",
     ),
     OptionTable::new(
@@ -91,13 +91,13 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "port",
         OptionKind::PORT,
         "any free port",
-        "first port of the responders; each replica takes the next",
+        "first port of the responders; replicas use consecutive ports",
     ),
     OptionTable::new(
         "zerocopy",
         OptionKind::Flag,
         "off: the kernel copies",
-        "MSG_ZEROCOPY: send from the buffer's pages; the result reports when the kernel copied anyway",
+        "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied anyway",
     ),
 ];
 
@@ -107,7 +107,7 @@ pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads",
 pub(super) const MAPPING: ServiceMapping = ServiceMapping(
 "\
 ConnectRequest -> socket, connect; a 16-byte token is sent with the first data unit, or at the clock's start (in \
-procedures without data: on the first connection only; on loopback these bind to an address derived from the token)
+procedures without data: on the first connection only; on loopback, connections bind to an address derived from the token)
 AwaitConnectIndication -> accept4, recv the 16-byte token (likewise); connections without it are closed
 DataRequest -> send of the whole unit (FILE: sendfile)
 AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is complete; data read ahead serves the next unit; \

@@ -42,7 +42,7 @@ const TABLE: StackTable = StackTable {
     mapping: ServiceMapping(
 "\
 ConnectRequest -> socket, connect, send a 16-byte token (in procedures without data: on the first connection only)
-AwaitConnectIndication -> accept4, recv the 16-byte token (likewise; SO_PEERCRED of all); connections without it are closed
+AwaitConnectIndication -> accept4, recv the 16-byte token (likewise; SO_PEERCRED on all); connections without it are closed
 DataRequest -> send of the whole unit (FILE: sendfile)
 AwaitDataIndication -> recv of up to max(unit, 128 KiB) until the unit is complete; FILE: recv, pwrite
 RPCCall -> send of the request, recv until the response is complete

@@ -272,7 +272,7 @@ const fn happens_on_the_link(reason: DropReason) -> bool {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "checked rates, and only for reading"
+    reason = "the rates are checked, and informative only"
 )]
 fn rates(network: &Network) -> impl Iterator<Item = Option<u64>> {
     let rate = |rate: &LinkRate| {

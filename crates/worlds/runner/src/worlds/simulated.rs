@@ -133,7 +133,7 @@ impl Backend for SimulatedWorld<'_> {
 
     fn environment(&mut self, _: bool) -> Value {
         json!({
-            "mechanisms": ["virtual time", "net: the network model", "tcp: proto, as Linux", "smoltcp", "quic: quinn-proto", "saw, window, blast: proto"],
+            "mechanisms": ["virtual time", "net: the network model", "tcp: proto, as in Linux", "smoltcp", "quic: quinn-proto", "saw, window, blast: proto"],
             "runs": self.runs,
             "events": self.events,
             "digest": format!("{:016x}", self.digest),

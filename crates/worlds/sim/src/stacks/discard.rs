@@ -58,9 +58,9 @@ DataRequest -> a datagram, in fragments where the path's MTU is smaller
 AwaitDataIndication -> a datagram
 StartBulkPut, AwaitStartBulkPut -> nothing is sent
 StopBulkPut -> nothing is sent; returns when the last unit has left the host
-AwaitStopBulkPut -> until all units have arrived, or none arrives for `patience`
+AwaitStopBulkPut -> waits until all units have arrived, or none arrives for `patience`
 DisconnectRequest -> nothing is sent
-AwaitDisconnectIndication -> until all units have arrived, or none arrives for `patience`",
+AwaitDisconnectIndication -> waits until all units have arrived, or none arrives for `patience`",
     ),
     facts: StackFacts {
         packets: PacketContent::Datagrams,
@@ -311,7 +311,7 @@ impl Discard {
 
 /// What the judge refuses before anything runs.
 fn unanswered<T>() -> Result<T> {
-    Err(Error::input("over `discard` the responder never sends"))
+    Err(Error::input("over `discard`, the responder never sends"))
 }
 
 impl EndpointService for Discard {

@@ -34,7 +34,7 @@ use std::fmt;
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "smoltcp",
-    summary: "TCP over IPv4 in virtual time, by the library smoltcp",
+    summary: "TCP over IPv4 in virtual time, with the smoltcp library",
     files: false,
     options: &[
         NODELAY,
@@ -48,7 +48,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "send_buffer",
             OptionKind::BUFFER,
             "4 MiB",
-            "unacknowledged bytes that a sender may have handed over",
+            "unacknowledged bytes that the send buffer can hold",
         ),
         OptionTable::new(
             "receive_buffer",

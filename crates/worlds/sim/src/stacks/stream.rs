@@ -97,7 +97,7 @@ impl<E: StreamEnd> SimStream<E> {
         let answered = || self.end.answered();
         match self
             .context
-            .until_or("its connection to be answered", until, answered)
+            .until_or("a reply to its connection request", until, answered)
             .await?
         {
             Some(true) => Ok(()),
@@ -233,7 +233,7 @@ impl<E: StreamEnd> SimStream<E> {
                 return if have.is_multiple_of(bytes) {
                     Ok(whole)
                 } else {
-                    Err(connection_vanished("inside a data unit"))
+                    Err(connection_vanished("in the middle of a data unit"))
                 };
             }
             have += got;

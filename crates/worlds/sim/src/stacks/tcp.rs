@@ -33,7 +33,7 @@ const LISTENING: (u32, u32) = (1024, 31_000);
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "the large one is the usual one, and on its own in an end"
+    reason = "the large variant is the usual one, and an end has only one"
 )]
 enum SimTcpMachine {
     Linux(linux_tcp::SimLinuxTcpMachine),

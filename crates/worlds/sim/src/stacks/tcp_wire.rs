@@ -22,7 +22,7 @@ StopBulkPut -> Nagle's algorithm off, 1 byte that confirms arrival
 AwaitStopBulkPut -> that byte
 end of stream (time limit) -> FIN
 DisconnectRequest -> FIN (RST when there are unread bytes)
-AwaitDisconnectIndication -> FIN from the peer, then its own",
+AwaitDisconnectIndication -> FIN from the peer, then a FIN in reply",
 );
 
 /// Whether Nagle's algorithm is off.
@@ -37,13 +37,13 @@ pub(super) const MSS: OptionTable = OptionTable::new(
     "mss",
     OptionKind::Number(88, 65_483),
     "from the path's MTU",
-    "largest segment in bytes, with its options",
+    "largest segment in bytes, including options",
 );
 /// How long an acknowledgement is delayed.
 pub(super) const DELAYED_ACK: OptionTable = OptionTable::new(
     "delayed_ack",
     OptionKind::Time,
-    "40 ms after the first 16 segments with data",
+    "40 ms, but not for the first 16 data segments",
     "how long the acknowledgement of a single segment is delayed; 0 s: not at all",
 );
 /// When a silent connection is given up.

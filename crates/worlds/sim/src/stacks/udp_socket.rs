@@ -34,7 +34,7 @@ pub(super) const RECEIVE_BUFFER: OptionTable = OptionTable::new(
     "receive_buffer",
     OptionKind::BUFFER,
     "208 KiB",
-    "bytes that may wait for a busy receiver; more are lost",
+    "bytes that may wait for a busy receiver; any more are lost",
 );
 /// Both buffers, as Linux sets them out.
 const BUFFER: u64 = 212_992;

@@ -100,17 +100,17 @@ impl fmt::Display for IkpTransferError {
                 "the server cannot accept another client; hint: raise its client limit, or shorten how long it remembers clients",
             ),
             Self::Gone => f.write_str("the client has abandoned this message"),
-            Self::Failed => f.write_str("a move of this request has already failed; hint: drop the request"),
-            Self::Outside { granted } => write!(f, "it exceeds the granted segment of {granted} B"),
+            Self::Failed => f.write_str("a move for this request has already failed; hint: drop the request"),
+            Self::Outside { granted } => write!(f, "the data exceeds the granted segment of {granted} B"),
             Self::Long { room } => {
-                write!(f, "it is longer than the {room} B available; hint: grant a segment for longer data")
+                write!(f, "the data is longer than the {room} B available; hint: grant a larger segment")
             }
             Self::Reply { bytes } => write!(f, "the reply of {bytes} B does not fit in its buffer"),
             Self::Packet { packet, room } => write!(
                 f,
                 "this path cannot carry packets with {packet} B of data: the maximum is {room} B; hint: use smaller packets, or raise the MTU"
             ),
-            Self::Interrupted => f.write_str("it was interrupted before it finished"),
+            Self::Interrupted => f.write_str("interrupted before it finished"),
             Self::Io(what, error) => write!(f, "{what} failed: {error}"),
         }
     }

@@ -15,7 +15,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "application_limited",
-    meaning: "the side that sends or answers pauses between its operations, or the caller delays its calls with `Delay`. A `Pace` in the specification is not a limit",
+    meaning: "the side that sends or answers pauses between its operations, or the caller delays its calls with `Delay`. A `Pace` in the specification does not count as a limit",
     find: &[Find::Part(between_operations), Find::Part(between_calls)],
 };
 
@@ -49,7 +49,7 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
     }
     let each = outside.total_s / to_f64(outside.times.max(1));
     let sentence = format!(
-        "the application on {host} is the limit: it takes {} before it hands over {what}, {} times, {}",
+        "the application on {host} is the limit: it spends {} before handing over {what}, {} times, {}",
         units::format_time(each),
         outside.times,
         part.of_its_time(own)
@@ -60,7 +60,7 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
         .map_or(0.0, |(seconds, ..)| *seconds);
     let evidence = context.measurement.log.evidence(
         format!(
-            "the time between operations of {host} is {} on average, {} at most",
+            "the time between operations on {host} is {} on average, {} at most",
             units::format_time(each),
             units::format_time(longest)
         ),
@@ -73,7 +73,7 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
         format!("make the service on {host} faster, or serve several calls at once (several pairs)")
     } else {
         format!(
-            "make the application on {host} prepare units ahead, or in a thread other than the one that sends"
+            "make the application on {host} prepare units in advance, or in a thread other than the sending one"
         )
     };
     Some(finding.attempt_by(advice, PlanChange::NoDelays(part.index, side)))
@@ -104,13 +104,13 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
     }
     let (host, each) = (&part.hosts.0, own * measured / to_f64(calls.n()));
     let sentence = format!(
-        "the application on {host} is the limit: it delays each of {} calls by {} itself, {}",
+        "the application on {host} is the limit: it delays each of its {} calls by {}, {}",
         calls.n(),
         units::format_time(each),
         part.of_its_time(own)
     );
     let what = format!(
-        "{host} was in its calls for {}, and outside them for {} each",
+        "{host} spent {} in its calls, and {} per call outside them",
         part.of_its_time(1.0 - own),
         units::format_time(each)
     );
@@ -125,7 +125,7 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
         .finding(context, share, sure, sentence)
         .because(evidence);
     let advice = format!(
-        "make the application on {host} call without its delay, or do its own work in parallel with the calls"
+        "make the application on {host} call without the delay, or do its own work in parallel with the calls"
     );
     Some(finding.attempt_by(
         advice,
@@ -165,7 +165,7 @@ fn as_written(
         return None;
     }
     let sentence = format!(
-        "the application on {host} is the limit: as its procedure specifies, it waits {} for each data unit, {}",
+        "the application on {host} is the limit: as its procedure specifies, it waits {} per data unit, {}",
         units::format_time(each),
         part.of_its_time(own)
     );

@@ -17,7 +17,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "link_loss",
-    meaning: "a named link loses packets, which costs time or more than 0.1 % of the data",
+    meaning: "a named link loses packets: this costs time, or more than 0.1 % of the data is lost",
     find: &[
         Find::Run(in_session),
         Find::Measurement(find),
@@ -88,7 +88,7 @@ fn among_imps(
         return finding;
     };
     let sentence = format!(
-        "the line {} was down: up for only {} of {}, which costs {} of the time{}",
+        "the line {} was up for only {} of {}, which costs {} of the time{}",
         port.name,
         units::format_time(line.up_seconds),
         units::format_time(line.seconds),

@@ -17,7 +17,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "network_limited",
-    meaning: "a link is used at least 90 % of the time, or the data of calls takes at least 40 % of their time to cross it, or other traffic at least 15 %",
+    meaning: "a link is busy at least 90 % of the time, or transmitting the data of calls takes at least 40 % of their time, or other traffic takes at least 15 %",
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 
@@ -76,7 +76,7 @@ fn full_for_calls(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> O
         return None;
     }
     let sentence = format!(
-        "the link {} of {} is full ({} of the time): {} of the response time is spent waiting for it",
+        "the link {} ({}) is full {} of the time: {} of the response time is spent waiting for it",
         port.name,
         port.rate(),
         percent(busy),
@@ -125,7 +125,7 @@ fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) ->
         .attempt_by(advice, faster(measurement.fullest_ports()))
 }
 
-const ELSEWHERE: &str = "other traffic over it at another time, or over another path";
+const ELSEWHERE: &str = "move other traffic to another time, or to another path";
 
 /// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
 fn others(context: &FindingContext<'_>) -> Option<Finding> {
@@ -144,7 +144,7 @@ fn others(context: &FindingContext<'_>) -> Option<Finding> {
         return behind_others(context, port, others);
     }
     let sentence = format!(
-        "other traffic uses the link {} of {} {}, and the measured traffic {}",
+        "other traffic uses the link {} ({}) {}, and the measured traffic {}",
         port.name,
         port.rate(),
         part.of_its_time(others),
@@ -153,7 +153,8 @@ fn others(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = KIND
         .finding(context, others, 0.8, sentence)
         .because(carried(measurement, port));
-    let advice = "other traffic at another time, over another path, or in a separate queue (`queue fq_codel`)";
+    let advice =
+        "move other traffic to another time, another path, or a separate queue (`queue fq_codel`)";
     Some(finding.attempt_by(advice, PlanChange::NoLoad))
 }
 
@@ -185,7 +186,7 @@ fn sending(context: &FindingContext<'_>) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "the link {} of {} takes {} to transmit the data of the calls, {} each",
+        "the link {} ({}) spends {} transmitting the calls' data, {} per call",
         port.name,
         port.rate(),
         part.of_its_time(own),
@@ -212,7 +213,7 @@ fn behind_others(context: &FindingContext<'_>, port: &PathPort, others: f64) -> 
         return None;
     }
     let sentence = format!(
-        "other traffic uses the link {} of {} {} of the time, and {} of the response time is spent waiting behind it",
+        "other traffic uses the link {} ({}) {} of the time, and {} of the response time is spent waiting behind it",
         port.name,
         port.rate(),
         percent(others),

@@ -11,7 +11,7 @@ use stackline_core::time::Duration;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "outage",
-    meaning: "a link carries nothing for a time, because its rate is 0, it loses everything or a host is down",
+    meaning: "a link carries nothing for some time because its rate is 0, it loses everything, or a host is down",
     find: &[Find::Measurement(find), Find::Rest(for_good)],
 };
 
@@ -35,7 +35,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     );
     let rows = costs.rows.get(&worst.place).map_or(&[][..], Vec::as_slice);
     let what = format!(
-        "nothing came through for {} of the time",
+        "nothing got through for {} of the time",
         percent(costs.share)
     );
     let sure = if costs.seen { SEEN } else { UNSEEN };
@@ -76,7 +76,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
         outage.words(longest(context)),
         100.0 * share
     );
-    let what = format!("{} packets were dropped during the outage", rows.len());
+    let what = format!("packets dropped during the outage: {}", rows.len());
     let finding = KIND
         .finding(context, share, SEEN, sentence)
         .of_units()
@@ -87,7 +87,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
 fn attempt(finding: Finding, outage: &LinkOutage) -> Finding {
     finding.attempt_by(
         format!(
-            "a link {} that stays up, or a second path parallel to it",
+            "keep the link {} up, or add a second path parallel to it",
             outage.place
         ),
         PlanChange::NoOutage(outage.ends.clone()),

@@ -54,7 +54,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let confidence = if counts { COUNTED } else { LEFT_OVER };
     let what = if counts {
         format!(
-            "{} datagrams found a receive buffer full, according to the kernel's counter",
+            "datagrams dropped because a receive buffer was full: {} (kernel counter)",
             counted.errors
         )
     } else {
@@ -65,7 +65,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
         .any(|finding| finding.kind == receiver_limited::KIND.name);
     let mut words = sentence(part, missing, sent);
     if away {
-        words += "; its reader does not keep up";
+        words += "; the reader does not keep up";
     }
     let finding = KIND
         .finding(context, share, confidence, words)
@@ -78,7 +78,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
 fn tries(finding: Finding, part: &MeasuredPart<'_>, away: bool) -> Finding {
     let finding = match part.work.sender().filter(|_| away) {
         Some(sender) => finding.attempt_by(
-            "a reader that does less between its reads, or fewer units for it",
+            "a reader that does less between its reads, or fewer units",
             PlanChange::NoDelays(part.index, opposite_side(sender)),
         ),
         None => finding
@@ -109,7 +109,7 @@ fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {
             format!(" of {}", units::format_size(bytes))
         });
     format!(
-        "the receive buffer{size} of the socket on {receiver} loses data permanently: {missing} of {sent} units ({:.1} %) reached the host, found it full and are not retransmitted",
+        "the receive buffer{size} of the socket on {receiver} loses data permanently: {missing} of {sent} units ({:.1} %) reached the host, found the buffer full and were not retransmitted",
         100.0 * to_f64(missing) / to_f64(sent.max(1))
     )
 }

@@ -50,7 +50,7 @@ fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         units::format_time(each)
     );
     let what = format!(
-        "{} times {} pass before {host} takes the next data unit",
+        "{} times, {} elapsed before {host} took the next data unit",
         backlog.times,
         units::format_time(each)
     );
@@ -89,7 +89,7 @@ fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver is the limit: the sender waits for the window of {host} {}, and sends at {} where {} over a round trip of {} would allow {}",
+        "the receiver is the limit: the sender waits for the window of {host} {}, and sends at {}, although {} per round trip of {} would allow {}",
         part.of_its_time(limits.receive_window),
         units::format_rate(part.rate_bit_s()),
         units::format_size(window),
@@ -150,7 +150,7 @@ fn tries(finding: Finding, part: &MeasuredPart<'_>, host: &str) -> Finding {
         None => finding.attempt(read),
     };
     finding.attempt(format!(
-        "a larger receive buffer only helps if the reader catches up later ({})",
+        "a larger receive buffer helps only if the reader catches up later ({})",
         SocketBufferSide::Receive.option(part, None)
     ))
 }

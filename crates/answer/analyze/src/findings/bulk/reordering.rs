@@ -32,7 +32,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         percent(share)
     );
     let figure = format!(
-        "{} packets retransmitted, {} dropped; {}",
+        "packets retransmitted: {}, dropped: {}; {}",
         resends.again,
         resends.again - resends.needless,
         context.losses.basis

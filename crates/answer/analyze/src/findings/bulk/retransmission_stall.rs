@@ -7,7 +7,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "retransmission_stall",
-    meaning: "waits contain a retransmission of the awaited bytes, and no record shows where they were dropped",
+    meaning: "waits include a retransmission of the awaited bytes, and no record shows where the originals were dropped",
     find: &[Find::Measurement(find)],
 };
 
@@ -23,8 +23,8 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     }
     let each = stalls.seconds / stalls.waits as f64;
     let waits = match stalls.waits {
-        1 => "1 wait contains a retransmission of the awaited bytes and takes".to_owned(),
-        n => format!("{n} waits contain a retransmission of the awaited bytes and take"),
+        1 => "1 wait includes a retransmission of the awaited bytes and takes".to_owned(),
+        n => format!("{n} waits include a retransmission of the awaited bytes and take"),
     };
     let sentence = format!(
         "{waits} {} longer than usual, {} of the time; the longest {}",
@@ -34,7 +34,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     );
     let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
     let what = format!(
-        "{} within waits for their bytes",
+        "{} of bytes that were waited for",
         counted(stalls.rows.len() as u64, "retransmission")
     );
     Some(

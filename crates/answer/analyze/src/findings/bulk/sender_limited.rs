@@ -40,12 +40,12 @@ fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     }
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
     let sentence = format!(
-        "the sender is the limit: the option `rate` of `{stack}` on {host} is {}, and it sends at that rate {}",
+        "the sender is the limit: the `rate` option of `{stack}` on {host} is {}, and it sends at that rate {}",
         units::format_rate(rate),
         part.of_its_time(kept)
     );
     let figure = format!(
-        "sent at {}, as set by the option `rate`",
+        "sent at {}, as set by the `rate` option",
         units::format_rate(each)
     );
     // While the path is full it is the path that limits.
@@ -54,7 +54,7 @@ fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         .finding(context, share, 0.95, sentence)
         .because(context.measurement.figure(figure));
     Some(finding.attempt(format!(
-        "a higher `rate` of `{stack}`, if the path can take it, or none"
+        "a higher `rate` for `{stack}`, if the path can take it, or no `rate`"
     )))
 }
 
@@ -88,7 +88,7 @@ fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = KIND
         .finding(context, busy, 0.95, sentence)
         .because(measurement.figure(figure));
-    let advice = format!("a faster `pace` at {host}, if the links behind it can take it");
+    let advice = format!("a higher `pace` at {host}, if the links beyond it can take it");
     let twice = port
         .hop
         .rate_bit_s

@@ -53,7 +53,7 @@ fn by_states(
         )
     } else {
         format!(
-            "the transfer is too short for its path: its window grows from {initial} segments, and {} it kept data from being sent, while the path was used {} of the time",
+            "the transfer is too short for its path: its window grows from {initial} segments, and {} it held data back, while the path was used {} of the time",
             part.of_its_time(own),
             percent(account.used)
         )
@@ -78,7 +78,7 @@ fn tries(part: &MeasuredPart<'_>, finding: Finding) -> Finding {
         )
     } else if part.work.is_answered() {
         finding.attempt(format!(
-            "{again}: after a pause it shrinks (`net.ipv4.tcp_slow_start_after_idle = 0`)"
+            "{again}; after a pause, the window shrinks unless `net.ipv4.tcp_slow_start_after_idle = 0`"
         ))
     } else {
         finding.attempt(format!("{again}; larger transfers"))
@@ -86,7 +86,7 @@ fn tries(part: &MeasuredPart<'_>, finding: Finding) -> Finding {
     let Some((option, value, inside)) = first_window(part) else {
         return finding;
     };
-    let advice = format!("a larger first window ({inside})");
+    let advice = format!("a larger initial window ({inside})");
     finding.attempt_by(
         advice,
         PlanChange::Option(part.index, option, OptionValue::Number(value)),
@@ -148,7 +148,7 @@ fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
         return None;
     }
     let sentence = format!(
-        "the transfer is too short for its path: its window grows from {} segments, and in {} it fills {} of the path",
+        "the transfer is too short for its path: its window grows from {} segments, and over {} it uses {} of the path's capacity",
         INITIAL,
         units::format_time(takes),
         percent(fullness)

@@ -42,11 +42,11 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         format!(" of {}", units::format_size(bytes))
     });
     let sentence = format!(
-        "messages are longer than the send buffer{size} on {host}: it is full, and all of it is in flight {}",
+        "messages are longer than the send buffer{size} on {host}: it is full, and all its data is in flight {}",
         part.of_its_time(own)
     );
     let figure = format!(
-        "{host}: limited by its send buffer {} of the response time",
+        "{host}: limited by its send buffer for {} of the response time",
         percent(own)
     );
     let finding = KIND
@@ -97,7 +97,7 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         (None, None) => String::new(),
     };
     let sentence = format!(
-        "the send buffer{size} on {host} is full, and all of it is in flight {}{lets}",
+        "the send buffer{size} on {host} is full, and all its data is in flight {}{lets}",
         part.of_its_time(waits)
     );
     let blocked = context.measurement.rows("TCP_RCVQ_FULL");
@@ -105,12 +105,15 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let mut finding =
         KIND.finding(context, share, sure, sentence)
             .because(context.measurement.figure(format!(
-                "limited by the send buffer {} of the measured time",
+                "limited by the send buffer for {} of the measured time",
                 percent(limits.send_buffer)
             )));
     if !blocked.is_empty() {
         finding = finding.because(context.measurement.log.evidence(
-            format!("a receive queue was full {} times", blocked.len()),
+            format!(
+                "number of times a receive queue was full: {}",
+                blocked.len()
+            ),
             &blocked,
         ));
     }

@@ -8,7 +8,7 @@ use crate::findings::measured::context::FindingContext;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "synchronised_loss",
-    meaning: "several streams lose packets in the same round trips, more often than by chance",
+    meaning: "several streams lose packets in the same round trips, more often than expected by chance",
     find: &[Find::Measurement(find)],
 };
 
@@ -21,7 +21,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let losses = queues::detect_synchronised_loss(context, place)?;
     let port = &context.measurement.ports[place.port];
     let sentence = format!(
-        "the {} streams at {} lose packets together ({} of {} moments of loss) and slow down together, which costs {} of the time",
+        "the {} streams at {} lose packets together (at {} of {} moments of loss) and slow down together, which costs {} of the time",
         losses.streams,
         port.name,
         percent(losses.share),

@@ -10,7 +10,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "undersized_buffer",
-    meaning: "a queue that drops packets has room for fewer packets than it has streams",
+    meaning: "a queue that drops packets has room for less than one packet per stream",
     find: &[Find::Measurement(find)],
 };
 
@@ -20,7 +20,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let port = &context.measurement.ports[place.port];
     let packet = needs / u64::from(port.streams);
     let sentence = format!(
-        "the buffer before {} is too small for its streams: it has {}, but {} streams with packets of up to {} need {}; its drops cost {} of the time",
+        "the buffer before {} is too small for its streams: it holds {}, but {} streams with packets of up to {} need {}; its drops cost {} of the time",
         port.name,
         units::format_size(holds),
         port.streams,
@@ -37,7 +37,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let fits = holds / packet.max(1);
     let small = holds / u64::from(port.streams.max(1));
     let larger = format!(
-        "a buffer of at least {} (the current {} fits {fits} such streams)",
+        "a buffer of at least {} (the current {} is enough for {fits} such streams)",
         units::format_size(needs),
         units::format_size(holds)
     );

@@ -11,7 +11,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "connection_per_call",
-    meaning: "connections are opened and closed while the clock runs, which takes the time; the effect of their initial windows is `slow_start`",
+    meaning: "connections are opened and closed while the clock runs, which takes time; the effect of their initial windows is reported as `slow_start`",
     find: &[Find::Part(find)],
 };
 
@@ -29,7 +29,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     let each = units::format_time(seconds / to_f64(connections.max(1)));
     let of = match part.exchanges() {
         0 => String::new(),
-        exchanges if exchanges <= connections => " for each call".to_owned(),
+        exchanges if exchanges <= connections => ", one per call".to_owned(),
         exchanges => format!(" for {exchanges} calls"),
     };
     let sentence = format!(

@@ -15,7 +15,7 @@ use stackline_model::PathModel;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "serial_round_trips",
-    meaning: "calls or connections one after another, each waiting for the network; for units that events follow across hosts: each waits for the one before",
+    meaning: "calls or connections one after another, each waiting for the network; for units tracked across hosts: each waits for the previous one",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -63,7 +63,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         )
     };
     let sentence = format!(
-        "{each} {what} are made one after another, and each waits a round trip of {}: {}; {but}",
+        "{each} {what} are made one after another, and each waits for a round trip of {}: {}; {but}",
         units::format_time(trip),
         part.of_its_time(own),
     );

@@ -103,7 +103,7 @@ impl<'c> HostClock<'c> {
                 self.host
             ),
             evidence: Evidence {
-                what: format!("{} steps, the largest {by_s}", steps.len()),
+                what: format!("steps: {}, the largest {by_s}", steps.len()),
                 from_ns: *at,
                 to_ns: *at,
                 ..Evidence::default()
@@ -153,7 +153,7 @@ impl<'c> HostClock<'c> {
             return None;
         }
         let sentence = format!(
-            "the clock of {} is {} {} the reference clock, more than data takes between hosts ({}); times are corrected to within {}",
+            "the clock of {} is {} {} the reference clock, more than data takes to pass between hosts ({}); times are corrected to within {}",
             self.host,
             units::format_time(to_f64(offset_ns.unsigned_abs()) / 1e9),
             if offset_ns > 0 { "ahead of" } else { "behind" },
@@ -218,13 +218,13 @@ fn backwards(log: &FindingEventLog<'_>) -> Option<ClockTrouble> {
     let share = to_f64(wrong) / to_f64(units.max(1));
     (wrong > 0).then(|| {
         let sentence = format!(
-            "{wrong} of {units} units and responses arrive before they are sent, by up to {}: the clocks of their hosts disagree by more than the known error",
+            "{wrong} of {units} units and responses arrive up to {} before they are sent: the clocks of their hosts disagree by more than the known error",
             units::format_time(to_f64(worst) / 1e9)
         );
         ClockTrouble {
             share,
             sentence,
-            evidence: log.evidence(format!("{wrong} units arrive too early"), &rows),
+            evidence: log.evidence(format!("units that arrive too early: {wrong}"), &rows),
         }
     })
 }

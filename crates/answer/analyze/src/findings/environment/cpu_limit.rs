@@ -10,7 +10,7 @@ use crate::findings::measured::context::FindingContext;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "cpu_limit",
-    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; for units that events follow across hosts: the processor of one host is busy nearly all the time",
+    meaning: "a core, all cores of the machine that both ends are on, or a CPU quota is at its limit; for units tracked across hosts: the processor of one host is busy nearly all the time",
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 

@@ -89,11 +89,11 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let (what, less) = match is_of_trace {
         true => (
             "packets and records of the trace",
-            "trace for a shorter time, or trace less traffic: traffic of other programs on this host counts as well; `--see packets`",
+            "trace for a shorter time, or trace less (`--see packets`); traffic of other programs on this host counts as well",
         ),
         false => (
             "events",
-            "trace fewer or shorter runs, or larger data units; reserve more memory for events",
+            "trace fewer or shorter runs, use larger data units, or reserve more memory for events",
         ),
     };
     let all = count.saturating_add(kept);

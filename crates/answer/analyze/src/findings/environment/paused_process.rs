@@ -44,7 +44,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     );
     let mut evidence = log.evidence(
         format!(
-            "{} times, {} in all",
+            "pauses: {}, {} in total",
             rows.len(),
             units::format_time(seconds)
         ),
@@ -68,10 +68,13 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = if waited.is_empty() {
         finding
     } else {
-        finding.because(log.evidence(format!("{} waits spanned it", waited.len()), &waited))
+        finding.because(log.evidence(
+            format!("waits that cover a pause: {}", waited.len()),
+            &waited,
+        ))
     };
     Some(finding.attempt(format!(
-        "find out what stops it on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core"
+        "find out what stops the process on {host}: signals, a debugger, a freezer, swapping (`vmstat 1`), other work on its core"
     )))
 }
 

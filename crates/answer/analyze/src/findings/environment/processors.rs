@@ -156,7 +156,7 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
         evidence: measurement.figure(figure),
         tries: vec![
             faster_copies(host),
-            Advice::of("fewer copies: hand over larger units, or a stack that copies less"),
+            Advice::of("fewer copies: larger units, or a stack that copies less"),
         ],
         confidence: 0.95,
     })
@@ -167,14 +167,14 @@ fn faster_copies(host: &NetworkHost) -> Advice {
     let larger = "fewer and larger packets (`mtu 9180` on its links)";
     if host.interface.interface_copies {
         return Advice::of(format!(
-            "an interface at {} that copies faster (`copy`), or {larger}",
+            "an interface in {} that copies faster (`copy`), or {larger}",
             host.name
         ));
     }
     Advice {
         change: Some(PlanChange::Processor(host.name.clone())),
         ..Advice::of(format!(
-            "a faster processor at {} (`cpu 2`), or {larger}",
+            "a faster processor in {} (`cpu 2`), or {larger}",
             host.name
         ))
     }
@@ -192,7 +192,7 @@ fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
         share: busy,
         host: host.name.clone(),
         sentence: format!(
-            "the processor of {}{} is busy {} of the time, with programs and packets",
+            "the processor of {}{} is busy {} of the time with programs and packets",
             host.name,
             if busy >= FULL {
                 " is at its limit: it"
@@ -212,9 +212,9 @@ fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
         tries: vec![
             Advice {
                 change: Some(PlanChange::Processor(host.name.clone())),
-                ..Advice::of(format!("a faster processor at {} (`cpu 2`)", host.name))
+                ..Advice::of(format!("a faster processor in {} (`cpu 2`)", host.name))
             },
-            Advice::of("fewer operations and messages: several units in one, calls that do more"),
+            Advice::of("fewer operations and messages: several units in each, calls that do more"),
         ],
         confidence: 0.95,
     })
@@ -283,9 +283,9 @@ fn threads(
             if drive < pairs {
                 "more threads, each on its own core (`threads` of the stack)".into()
             } else {
-                "spread the work over several connections and cores (a number of pairs before the part)".into()
+                "spread the work over several connections and cores (write a number of pairs before the part)".into()
             },
-            "larger data units, so that fewer system calls are made; offload at the interface (`ethtool -K`)".into(),
+            "larger data units, so that fewer system calls are made; offload to the interface (`ethtool -K`)".into(),
         ],
         confidence: 0.9,
     })
@@ -388,7 +388,7 @@ fn crowded(
     (share >= LEAST).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: host.to_owned(),
-        sentence: format!("the core of {host} is at its limit: other work occupies it {} of the time in which the measured process could use it", percent(share)),
+        sentence: format!("the core of {host} is at its limit: other work occupies it {} of the time in which the measured process could have used it", percent(share)),
         evidence: log.evidence(format!("ready to run but without a core for {}", units::format_time(seconds(&rows))), &rows),
         tries: vec!["a dedicated core: `on cpu`, isolcpus, fewer other processes".into()],
         confidence: 0.9,
@@ -421,7 +421,7 @@ fn all_cores(
             percent(ends)
         ),
         evidence: measurement.log.evidence(format!("the cores of {host} were busy {} of the time", percent(busy)), &rows),
-        tries: vec!["run it while nothing else runs there, or with the ends on separate machines".into()],
+        tries: vec!["run the measurement when nothing else is running there, or put the ends on separate machines".into()],
         confidence: 0.7,
     })
 }

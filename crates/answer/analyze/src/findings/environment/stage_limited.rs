@@ -11,7 +11,7 @@ use stackline_events::catalogue::is_work;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "stage_limited",
-    meaning: "for units that events follow across hosts: a stage of their path inside hosts (a disk, a processor, a service) is as busy as it can be while units wait for it, and nothing waits after it",
+    meaning: "for units tracked across hosts: a stage of their path inside hosts (a disk, a processor, a service) is as busy as it can be while units wait for it, and nothing waits after it",
     find: &[Find::Run(find)],
 };
 
@@ -52,10 +52,10 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     finding.evidence.extend(session.evidence(log));
     if limit.has_room && !is_work(keyword(log, limit.to)) {
         let more = format!(
-            "more or faster hardware for {name} at {hosts}: disks if it is reading, otherwise processors"
+            "more or faster hardware for {name} at {hosts}: disks for reads, otherwise processors"
         );
         return Some(finding.attempt(more).attempt(
-            "more memory for data that is requested again, units spread over more hosts, or fewer units requested at once",
+            "more memory for data that is requested repeatedly, units spread over more hosts, or fewer units requested at once",
         ));
     }
     let faster = format!("a faster host {hosts}, or less work there per request");
@@ -78,7 +78,7 @@ fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding>
     let most = serves.max_by_key(|stretch| stretch.busy_ns)?;
     let share = server.share(most.busy_ns);
     let sentence = format!(
-        "{} has units all the time, and no single stage of their path is the limit; the largest share, {}, is {}",
+        "{} always has units to process, and no single stage of their path is the limit; the largest share, {}, is {}",
         server.host,
         percent(share),
         stretch_name(log, most.from, most.to)

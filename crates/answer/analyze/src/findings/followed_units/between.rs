@@ -134,6 +134,6 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
                 .attempt("fewer units requested at once"),
         );
     }
-    let finding = finding.attempt("remove what holds back data that is ready to be sent: use a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), or send small messages at once (`nodelay` of tcp)");
+    let finding = finding.attempt("remove what holds back data that is ready to be sent: use a larger transport window or buffer (`receive_buffer` at the display's end, `send_buffer`), or send small messages immediately (`nodelay` of tcp)");
     Some(finding.attempt("a shorter path, or fewer units requested at once"))
 }

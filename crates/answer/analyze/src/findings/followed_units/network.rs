@@ -178,9 +178,9 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
         format!("a larger queue before {}", port.name)
     };
     let pace = if session.loses() {
-        "pacing of the senders (`--pace` of blocks), fewer units in a list, or a transport that retransmits"
+        "paced senders (`--pace` of blocks), fewer units in a list, or a transport that retransmits"
     } else {
-        "pacing of the senders (`pace` of the host), or fewer units at once"
+        "paced senders (`pace` of the host), or fewer units at once"
     };
     let finding = finding.attempt(more).attempt(pace);
     Some(if port.cell_bytes.is_some() {
@@ -199,7 +199,7 @@ pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     let (port, part) = losses(session, |(_, link)| link)?;
     let rate = 100.0 * to_f64(port.losses) / to_f64(port.packets.max(1));
     let sentence = format!(
-        "the link {} loses packets ({} of {}, {rate:.2} %): {}, while {} of it is used",
+        "the link {} loses packets ({} of {}, {rate:.2} %): {}, while {} of the link is used",
         port.name,
         port.losses,
         port.packets,

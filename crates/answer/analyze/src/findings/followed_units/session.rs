@@ -154,7 +154,7 @@ impl SessionAnalysis {
         finding.evidence.push(processor.evidence(log));
         finding.evidence.extend(self.evidence(log));
         finding.attempt(format!(
-            "a faster processor at {}, or less work there per request",
+            "a faster processor in {}, or less work there per request",
             processor.host
         ))
     }
@@ -300,7 +300,7 @@ impl SessionAnalysis {
             .into_iter()
             .map(|(_, name, share)| format!("{name} {}", percent(share)))
             .collect();
-        format!("shares of the time of all units: {}", parts.join(", "))
+        format!("shares of all units' time: {}", parts.join(", "))
     }
 
     fn given_up(&self, log: &FindingEventLog<'_>) -> Evidence {
@@ -324,7 +324,7 @@ impl SessionAnalysis {
         let parts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
         let all = self.flushed + self.arrived;
         let what = format!(
-            "{} of {all} units were given up: {}",
+            "{} of {all} units were abandoned: {}",
             self.flushed,
             parts.join(", ")
         );

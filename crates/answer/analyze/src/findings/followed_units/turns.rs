@@ -186,7 +186,7 @@ impl<'s> SerialTurns<'s> {
     /// What is not spent there, in words.
     fn rest(&self) -> String {
         let (who, long, [one, other]) = match self.waits() {
-            None => return "is round trips, or a wait for a timer".to_owned(),
+            None => return "is round trips or a wait for a timer".to_owned(),
             Some(TurnWait::Requests) => ("requests wait", self.there_s, ["there", "back"]),
             Some(TurnWait::Answers) => ("answers wait", self.back_s, ["back", "there"]),
         };
@@ -203,7 +203,7 @@ impl<'s> SerialTurns<'s> {
         match &self.place {
             TurnLocation::Host(host) => format!("is spent at {host}, more than at any other host"),
             TurnLocation::Processor(seen) => {
-                format!("is work of {}, the busiest one", seen.name())
+                format!("is work on {}, the busiest one", seen.name())
             }
             TurnLocation::Link(port) => format!("is transmission over {}", port.name),
         }
@@ -215,7 +215,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let session = log.session()?;
     let turns = SerialTurns::of(log, session)?;
     let sentence = format!(
-        "{} units are sent one after another, each when the previous one has arrived: {} {}",
+        "{} units are sent one after another, each only after the previous one has arrived: {} {}",
         turns.units,
         turns.share(),
         turns.rest()
@@ -228,17 +228,17 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
         .extend(session.busiest().map(|processor| processor.evidence(log)));
     let finding = match turns.waits() {
         Some(TurnWait::Answers) => finding.attempt(format!(
-            "answers that leave at once (`nodelay` of tcp at the end that answers), and a program at {} that waits for them (no `polls`)",
+            "answers sent immediately (`nodelay` of tcp at the answering end), and a program at {} that waits for them (no `polls`)",
             turns.asker
         )),
         Some(TurnWait::Requests) => finding.attempt(format!(
-            "requests that leave at once (`nodelay` of tcp at {}), and no program in between that only polls (no `polls`)",
+            "requests sent immediately (`nodelay` of tcp at {}), and no program in between that only polls (no `polls`)",
             turns.asker
         )),
         None => finding,
     };
     let finding = finding.attempt(
-        "several in flight at once: request the next before the last has arrived (a display's level `pipelined`), or many together (`batched`)",
+        "several in flight at once: request the next before the previous one has arrived (a display's level `pipelined`), or many together (`batched`)",
     );
     let link = session.fullest().filter(|port| port.busy >= PART);
     let finding = match link {
@@ -252,7 +252,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     Some(match turns.waits() {
         Some(_) => finding,
         None => {
-            finding.attempt("a shorter path: a nearer host, fewer programs in between, acknowledgements that leave at once")
+            finding.attempt("a shorter path: a nearer host, fewer programs in between, acknowledgements sent immediately")
         }
     })
 }

@@ -215,7 +215,7 @@ fn waits_for_room(
     }
     let room = imp.reassembly.unwrap_or(ImpSettings::ROOM);
     let sentence = format!(
-        "messages wait for reassembly buffers at {name}: it has room for {room}, and none was free in {} of its reports",
+        "messages wait for reassembly buffers at {name}: it can reassemble {room} at a time, and no buffer was free in {} of its reports",
         percent(full)
     );
     let figure = describe_free_path(part, share);
@@ -236,7 +236,7 @@ const MOSTLY: f64 = 0.5;
 /// How much of the time the path was not full.
 fn describe_free_path(part: &MeasuredPart<'_>, share: f64) -> String {
     format!(
-        "sent at {}; the path is not full {} of the time",
+        "sent at {}; the path has room {} of the time",
         units::format_rate(part.rate_bit_s()),
         percent(share)
     )
@@ -273,14 +273,14 @@ fn waits_for_rfnms(
         _ => ("messages", "allow"),
     };
     let sentence = format!(
-        "{under_way} {messages} of {} in each round trip of {} {allow} {}: {}",
+        "{under_way} {messages} of {} per round trip of {} {allow} {}: {}",
         units::format_size(message),
         units::format_time(trip),
         units::format_rate(lets),
         if links > most {
             format!("IMP {imp} allows {most} in flight (its `window`), and the other links wait")
         } else {
-            "a link may have one in flight until its RFNM".to_owned()
+            "a link may have only one message in flight until its RFNM arrives".to_owned()
         }
     );
     let figure = describe_free_path(part, share);

@@ -146,7 +146,7 @@ impl LossCost {
         let given_up: u64 = measurement.parts.iter().map(MeasuredPart::lost_calls).sum();
         if given_up > 0 {
             self.basis = format!(
-                "{given_up} calls were given up after {} each; all calls together took {}",
+                "calls abandoned after {} each: {given_up}; all calls together took {}",
                 units::format_time(GIVEN_UP_S),
                 units::format_time(measurement.basis_s())
             );
@@ -170,7 +170,7 @@ impl LossCost {
                 (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.85);
             } else if times > 0 && times <= 2 * lost.max(again) {
                 (self.share, self.confidence) = (seconds / measurement.basis_s(), 0.7);
-                self.basis = format!("{times} calls took more than three times the median");
+                self.basis = format!("calls that took more than three times the median: {times}");
             }
         }
     }

@@ -56,7 +56,7 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
             .collect();
         let more = if others.len() > NAMED { ", ..." } else { "" };
         first.sentence += &format!(
-            "; the same holds for {} of the {} other parts ({}{more}), {} of the time of all parts together",
+            "; the same holds for other parts ({} of {}: {}{more}): {} of the total time of all parts",
             others.len(),
             count - 1,
             names.join(", "),

@@ -21,7 +21,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         .map(window_full);
     let found = report_worst_connection(&KIND, log, full)?;
     Some(found.attempt(
-        "shorten the round trip, or find what keeps the window small: losses, a congestion control that grows slowly, a short transfer",
+        "shorten the round trip, or find what keeps the window small: losses, a slow-growing congestion control, a short transfer",
     ))
 }
 
@@ -33,7 +33,7 @@ fn window_full(one: &LoggedQuic<'_>) -> ObservedSymptom {
     };
     let host = one.host;
     let sentence = format!(
-        "the congestion window of {host} was full for {} of its connection{trip}",
+        "the congestion window of {host} was full for {} of its connection time{trip}",
         percent(share)
     );
     let figures = format!("{host}: {} with a full window", format_ns(full_ns as f64));

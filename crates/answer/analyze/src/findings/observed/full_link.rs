@@ -35,7 +35,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         .map(|request| request.bytes.0.unsigned_abs())
         .sum();
     let sentence = format!(
-        "{} of transfers, such as {}, are limited by the rate of a link: {}",
+        "transfers of {} in total, such as {}, are limited by the rate of a link: {}",
         units::format_size(bytes),
         format_client_server(largest),
         slowest.words()
@@ -44,6 +44,6 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     Some(
         found
             .because(slowest.evidence(log))
-            .attempt("send less (compress, ask for parts), or use a faster path"),
+            .attempt("send less (compress, or request only parts), or use a faster path"),
     )
 }

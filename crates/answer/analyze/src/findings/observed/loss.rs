@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
-    meaning: "in watched or captured connections: more than 0.1 % of the segments and at least five, or at least 1 %, were retransmitted (or lost); its share: a round trip for each, 0.05 to 1",
+    meaning: "in watched or captured connections: more than 0.1 % of the segments and at least five, or at least 1 %, were retransmitted (or lost); its share: one round trip for each, between 0.05 and 1",
     find: &[Find::Run(find)],
 };
 
@@ -119,7 +119,7 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
     };
     let sentence = match full >= LEAST {
         true => format!(
-            "{sentence}; the congestion window, reduced by these losses, was full for {} of the connection",
+            "{sentence}; the congestion window, reduced by these losses, was full for {} of the connection time",
             percent(full)
         ),
         false => sentence,

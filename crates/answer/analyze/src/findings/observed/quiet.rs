@@ -9,7 +9,7 @@ use crate::findings::observed::connections::{
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_quiet",
-    meaning: "in captured connections: a single period without data takes a large part of their time; whoever sends next was waited for",
+    meaning: "in captured connections: a single period without data takes a large part of their time; the side that sends next kept the other waiting",
     find: &[Find::Run(find)],
 };
 
@@ -30,7 +30,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         };
         let quiet = format_ns(one.quiet_ns as f64);
         let sentence = format!(
-            "between {} and {} nothing was sent for {quiet}, {} of their connection, {who}",
+            "between {} and {}, nothing was sent for {quiet}, {} of their connection time: {who}",
             one.initiator,
             one.responder,
             percent(share)

@@ -28,7 +28,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         let share = one.unread_ns / one.time_ns.max(1.0);
         let unread = units::format_size(one.unread_bytes.unsigned_abs());
         let sentence = format!(
-            "up to {unread} lay unread at {}, from {}, for {} of the watched time",
+            "up to {unread} lay unread at {} (from {}) for {} of the watched time",
             one.local,
             one.remote,
             percent(share)

@@ -11,7 +11,7 @@ use crate::findings::observed::quic::collect_logged;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_window",
-    meaning: "in watched, captured or logged connections: the receiver's window was full, and its sender waited",
+    meaning: "in watched, captured or logged connections: the receiver's window was full, and the sender waited",
     find: &[Find::Run(find)],
 };
 
@@ -43,13 +43,13 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let of_captures = collect_captured(log).into_iter().map(|(row, one)| {
         let share = share(one.window_full_ns as f64, one.duration_ns);
         let sentence = format!(
-            "the receiver's window between {} and {} was full for {} of their connection",
+            "the receiver's window between {} and {} was full for {} of their connection time",
             one.initiator,
             one.responder,
             percent(share)
         );
         let figures = format!(
-            "{} > {}: {} with a full window, {} zero windows",
+            "{} > {}: {} with a full window, zero windows: {}",
             one.initiator,
             one.responder,
             format_ns(one.window_full_ns as f64),
@@ -66,7 +66,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         let (blocked_ns, host) = (one.blocked_ns as f64, one.host);
         let share = share(blocked_ns, one.covered_ns.unsigned_abs());
         let sentence = format!(
-            "the receiver's flow control held {host} back for {} of its connection",
+            "the receiver's flow control held {host} back for {} of its connection time",
             percent(share)
         );
         let figures = format!("{host}: {} blocked by flow control", format_ns(blocked_ns));

@@ -45,7 +45,7 @@ kinds! {
     SLOW_LOOKUP "slow_lookup" "in traced requests: the server's address is looked up, and the answer is late" set_up slow_lookup
     LOST_CONNECT "lost_connect" "in traced requests: the first packet of a connection was lost and retransmitted" set_up lost_connect
     CONNECTION_EACH "connection_per_request" "in traced requests: each uses its own connection" set_up connection_each
-    HANDSHAKE_EACH "handshake_per_request" "in traced requests: each has its own security handshake, or the handshake takes long" set_up handshake_each
+    HANDSHAKE_EACH "handshake_per_request" "in traced requests: each has its own security handshake, or the handshake is slow" set_up handshake_each
     REQUEST_LOSS "request_loss" "in traced requests: packets were lost and retransmitted" transit_causes request_loss
     REQUEST_WINDOW "request_window" "in traced requests: the receiver of a message had no buffer space for more of it" transit_causes request_window
     REQUEST_SLOW_START "request_slow_start" "in traced requests, long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
@@ -53,7 +53,7 @@ kinds! {
     REQUEST_RATE "request_rate" "in traced requests, the time of long messages is limited by the path's rate" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "in traced requests, short messages take longer than the fastest of them" transit_causes request_queue
     ONE_AT_A_TIME "server_one_at_a_time" "in traced requests: they wait unread while the server works on others" server_causes one_at_a_time
-    SERVER_AWAY "server_away" "in traced requests: they wait unread although the server works on no others" server_causes server_away
+    SERVER_AWAY "server_away" "in traced requests: they wait unread although the server is not working on others" server_causes server_away
     SERVER_COMPUTES "server_computes" "in traced requests: the server's thread is on the CPU" server_causes server_computes
     SERVER_NO_CORE "server_no_core" "in traced requests: the server's thread was ready to run but had no core" server_causes server_no_core
     SERVER_LOCK "server_lock" "in traced requests: the server's thread waits for a lock" server_causes server_lock
@@ -62,12 +62,12 @@ kinds! {
     SERVER_CHILD "server_child" "in traced requests: the server waits for a process that it started" server_causes server_child
     SERVER_STOPPED "server_stopped" "in traced requests: the server's thread was stopped" server_causes server_stopped
     SERVER_COLLECTS "server_collects" "in traced requests: the server is held up by garbage collection" server_causes server_collects
-    SERVER_TAKES "server_takes" "in traced requests: the server takes the time; the reason is unknown" server_causes server_takes
-    RESPONDER_TAKES "responder_takes" "in traced requests: the program that answers messages passed on by a broker takes the time" broker_causes responder_takes
-    BEHIND_SLOW "request_behind_slow" "in traced requests: they wait for the answer to a slow one before them on the same connection" order_causes behind_slow
-    CLIENT_PAUSES "client_pauses" "in traced requests: the client sends nothing in the middle of a request although nothing holds it back" client_causes client_pauses
+    SERVER_TAKES "server_takes" "in traced requests: the server accounts for the time; the reason is unknown" server_causes server_takes
+    RESPONDER_TAKES "responder_takes" "in traced requests: the program that answers messages passed on by a broker accounts for the time" broker_causes responder_takes
+    BEHIND_SLOW "request_behind_slow" "in traced requests: they wait for the answer to an earlier, slow one on the same connection" order_causes behind_slow
+    CLIENT_PAUSES "client_pauses" "in traced requests: the client pauses in the middle of a request although nothing holds it back" client_causes client_pauses
     CHATTY "chatty_requests" "in traced requests: many short ones are sent one after another, each taking a round trip" transit_causes chatty
-    ROUND_TRIPS "request_round_trips" "in traced requests: a single request takes several round trips, as when a driver prepares, describes and executes a statement one step after another" transit_causes round_trips
+    ROUND_TRIPS "request_round_trips" "in traced requests: a single request takes several round trips, as when a driver prepares, describes and executes a statement in separate steps" transit_causes round_trips
     CLIENT_LATE "client_reads_late" "in traced requests: the answer has arrived, but the client does not read it" client_causes client_late
     REQUEST_HELD "request_held" "in traced requests: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
@@ -81,13 +81,13 @@ fn without_place_in_words(costs: &RequestCosts) -> String {
     let network = costs.share_of(PlacelessTaker::Network);
     match (network >= LEAST, set_up >= LEAST) {
         (true, true) => format!(
-            ", of which {} is the network and {} set-up of security or a lookup",
+            ", of which {} is the network and {} security set-up or a lookup",
             percent(network),
             percent(set_up)
         ),
         (true, false) => format!(", of which {} is the network", percent(network)),
         (false, true) => format!(
-            ", of which {} is set-up of security or a lookup",
+            ", of which {} is security set-up or a lookup",
             percent(set_up)
         ),
         (false, false) => String::new(),
@@ -105,7 +105,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let looked = costs.of_cause(RequestCause::Observer) as f64 / costs.total_ns.max(1) as f64;
     let of_network = match looked >= LEAST {
         true => format!(
-            "{of_network}; for {} they waited for cores that the trace itself used",
+            "{of_network}; for {} of the time, they waited for cores that the trace itself used",
             percent(looked)
         ),
         false => of_network,
@@ -137,13 +137,13 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         true if roots().all(is_of_server) => (
             0.7,
             format!(
-                "{sentence}; what their clients wait for before them cannot be seen at the server"
+                "{sentence}; what their clients waited for beforehand cannot be seen at the server"
             ),
         ),
         true => (0.9, sentence),
         false => (
             0.6,
-            format!("{sentence}; but packets or records were lost, and some requests with them"),
+            format!("{sentence}, but packets or records were lost, and some requests with them"),
         ),
     };
     Some(

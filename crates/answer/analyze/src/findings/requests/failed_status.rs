@@ -47,7 +47,7 @@ const WORDS: &[(&str, &str)] = &[
     ("42", "a syntax error or an unknown name"),
     ("53300", "too many connections"),
     ("53", "out of memory, disk or connections"),
-    ("55P03", "a lock could not be taken"),
+    ("55P03", "a lock could not be acquired"),
     ("57014", "cancelled or timed out"),
     ("57", "the server was shut down"),
     ("CLUSTERDOWN", "the cluster is incomplete"),

@@ -44,7 +44,7 @@ impl<'l> FailedGroup<'l> {
         self.failed[0]
     }
 
-    /// What their server did, in a sentence: `nginx answered 10 of 40 requests of curl with 502 (10); 3 more elsewhere`. `how` stands
+    /// What their server did, in a sentence: `nginx answered 10 of 40 requests from curl with 502 (10); 3 more elsewhere`. `how` stands
     /// behind the client, `detail` behind what came of it.
     pub(super) fn requests_in_words(
         &self,
@@ -71,7 +71,7 @@ impl<'l> FailedGroup<'l> {
     fn sentence(&self, server: &str, did: &str, counted: &str, how: &str, detail: &str) -> String {
         let client = client_in_words(self.first());
         let (consequence, elsewhere) = (&self.consequence, self.elsewhere());
-        format!("{server} {did} {counted} of {client}{how}{consequence}{detail}{elsewhere}")
+        format!("{server} {did} {counted} from {client}{how}{consequence}{detail}{elsewhere}")
     }
 
     /// How many of them there are: `10 of 40 requests`, of all calls between the two programs.

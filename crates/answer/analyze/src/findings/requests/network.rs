@@ -153,10 +153,7 @@ impl ContendedQueue {
         let packets = counted(self.rows.len() as u64, "packet");
         let waited = units::format_time(self.waited_ns / 1e9);
         log.evidence(
-            format!(
-                "{packets} of them waited {waited} in total before {}",
-                self.port
-            ),
+            format!("{packets} waited {waited} in total before {}", self.port),
             &self.rows,
         )
     }
@@ -322,7 +319,7 @@ impl Drops {
     pub(crate) fn evidence(&self, log: &FindingEventLog<'_>) -> Evidence {
         log.evidence(
             format!(
-                "{} of them dropped at {}: {}",
+                "{} dropped at {}: {}",
                 counted(self.count, "packet"),
                 self.place,
                 self.reason
@@ -437,7 +434,7 @@ impl Slowest {
     pub(crate) fn evidence(&self, log: &FindingEventLog<'_>) -> Evidence {
         log.evidence(
             format!(
-                "{} of them left through {}",
+                "{} left through {}",
                 counted(self.rows.len() as u64, "packet"),
                 self.port
             ),

@@ -62,7 +62,7 @@ pub(crate) fn find_responders(all: &mut [TracedRequest]) {
                 is_seen: true,
             },
             _ => RequestResponder {
-                name: format!("whoever answers through {through}"),
+                name: format!("the responder behind {through}"),
                 is_seen: false,
             },
         });
@@ -118,7 +118,7 @@ mod tests {
         ];
         let named = "python3 on worker, through nats-server on broker,".to_owned();
         assert_eq!(responder(&mut all), (named, true));
-        let nobody = "whoever answers through nats-server on broker".to_owned();
+        let nobody = "the responder behind nats-server on broker".to_owned();
         assert_eq!(responder(&mut [asked.clone()]), (nobody.clone(), false));
         let mut several = [
             asked,

@@ -163,15 +163,16 @@ impl Worst<'_> {
     /// What limits them then.
     fn remaining_limit_in_words(&self) -> String {
         match self.cost.remaining_limit() {
-            Some(RemainingLimit::Link(link)) => format!("the limit is then {link}"),
+            Some(RemainingLimit::Link(link)) => format!("the limit would then be {link}"),
             Some(RemainingLimit::Windows) => {
-                "the limits are then distance and the initial windows of connections".to_owned()
+                "the limits would then be distance and the initial windows of connections"
+                    .to_owned()
             }
             Some(RemainingLimit::Beside) => {
-                "other requests made at the same time are then the limit".to_owned()
+                "other requests made at the same time would then be the limit".to_owned()
             }
             Some(RemainingLimit::Unknown) => {
-                "at best: the capacity of the path is unknown".to_owned()
+                "at best, as the capacity of the path is unknown".to_owned()
             }
             None => String::new(),
         }
@@ -197,15 +198,13 @@ impl Worst<'_> {
         };
         let background = match self.costs.background {
             0 => String::new(),
-            count => format!("; {count} of other programs are not counted"),
+            count => format!("; not counted: {count} from other programs"),
         };
         let control = match self.costs.control {
             0 => String::new(),
-            1 => {
-                "; 1 that lasts as long as the transfer that it controls is not counted".to_owned()
-            }
+            1 => "; not counted: 1 that lasts as long as the transfer that it controls".to_owned(),
             count => format!(
-                "; {count} that last as long as the transfers that they control are not counted"
+                "; not counted: {count} that last as long as the transfers that they control"
             ),
         };
         format!(

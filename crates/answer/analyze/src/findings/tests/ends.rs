@@ -237,7 +237,7 @@ fn delays_in_the_specification_limit_the_caller() {
     assert!(
         found[0]
             .sentence
-            .contains("delays each of 100 calls by 80.0 ms itself"),
+            .contains("it itself delays each of 100 calls by 80.0 ms"),
         "{}",
         found[0].sentence
     );

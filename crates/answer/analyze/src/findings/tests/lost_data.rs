@@ -126,7 +126,7 @@ fn lost_calls_cost_the_time_until_they_are_given_up() {
     assert!(
         loss.evidence[0]
             .what
-            .contains("46 calls were given up after 1.00 s each; all calls together took 89.5 s"),
+            .contains("calls abandoned after 1.00 s each: 46; all calls together took 89.5 s"),
         "{loss:?}"
     );
     // Of three that were lost one would not be noticed.

@@ -120,7 +120,7 @@ fn a_capture_shows_who_was_waited_for() {
     assert!(
         found[0]
             .sentence
-            .ends_with("75 % of their connection, waiting for 10.0.0.2:80 to send")
+            .ends_with("75 % of their connection time: waiting for 10.0.0.2:80 to send")
     );
     let found = diagnose(&input(&observed(
         connection(0, 0, 1500, "retransmission"),
@@ -275,25 +275,26 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         lost[0],
         (
             "observed_loss",
-            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window, reduced by these losses, was full for 20 % of the connection".to_owned()
+            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window, reduced by these losses, was full for 20 % of the connection time".to_owned()
         )
     );
     assert_eq!(
         found(80, 10, 0)[0],
-        ("observed_congestion", "the congestion window of client was full for 70 % of its connection; a round trip takes up to 40.0 ms".to_owned())
+        ("observed_congestion", "the congestion window of client was full for 70 % of its connection time; a round trip takes up to 40.0 ms".to_owned())
     );
     assert_eq!(
         found(90, 85, 0)[0],
         (
             "observed_window",
-            "the receiver's flow control held client back for 85 % of its connection".to_owned()
+            "the receiver's flow control held client back for 85 % of its connection time"
+                .to_owned()
         )
     );
     assert_eq!(
         found(4, 0, 0)[0],
         (
             "observed_application",
-            "client could have sent for 96 % of its connection, but its program gave it nothing to send"
+            "client could have sent for 96 % of its connection time, but its program gave it nothing to send"
                 .to_owned()
         )
     );

@@ -118,7 +118,7 @@ fn a_window_that_is_removed_leaves_the_link() {
     let (ms, words) = windowed(Some(20), false).without("request_window");
     assert!((ms - 422.0).abs() < 2.0, "{ms}");
     assert!(
-        words.ends_with("the limit is then x>client (20.0 Mbit/s)"),
+        words.ends_with("the limit would then be x>client (20.0 Mbit/s)"),
         "{words}"
     );
     // A new connection has windows of 10, 20 and 40 segments first.
@@ -132,7 +132,7 @@ fn a_window_that_is_removed_leaves_the_link() {
     let (ms, words) = windowed(None, false).without("request_window");
     assert!((ms - 22.0).abs() < 2.0, "{ms}");
     assert!(
-        words.ends_with("at best: the capacity of the path is unknown"),
+        words.ends_with("at best, as the capacity of the path is unknown"),
         "{words}"
     );
 }
@@ -200,7 +200,7 @@ fn what_losses_keep_small_is_their_time() {
     let found = unknown.found();
     assert_eq!(found[0].kind, "request_rate", "{found:?}");
     assert!(
-        found[0].sentence.ends_with("is unknown") && found[0].confidence < 0.8,
+        found[0].sentence.contains("it is unknown whether") && found[0].confidence < 0.8,
         "{found:?}"
     );
 }

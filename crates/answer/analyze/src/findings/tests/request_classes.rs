@@ -86,7 +86,7 @@ fn what_runs_beside_the_traced_program_ranks_behind_it() {
     assert!(
         all[0].evidence[0]
             .what
-            .ends_with("10 of other programs are not counted"),
+            .ends_with("not counted: 10 from other programs"),
         "{all:?}"
     );
     assert!(all.iter().all(|one| one.kind != "request_rate"), "{all:?}");
@@ -145,7 +145,7 @@ fn what_was_not_captured_has_not_failed() {
         find_named_requests(&given.input())[0].failed
     };
     for unknown in [
-        "bytes of it were not captured",
+        "some of its bytes were not captured",
         "it was under way when the trace ended",
     ] {
         assert_eq!(given(unknown), 0, "{unknown}");
@@ -396,7 +396,7 @@ fn what_controls_a_transfer_is_no_slow_request() {
     assert!(
         takes.evidence[0]
             .what
-            .ends_with("; 1 that lasts as long as the transfer that it controls is not counted"),
+            .ends_with("; not counted: 1 that lasts as long as the transfer that it controls"),
         "{all:?}"
     );
     // Few bytes are no transfer.

@@ -94,7 +94,7 @@ fn a_reset_of_the_back_end_is_the_cause_of_the_proxys_502() {
         sentences(&found),
         [(
             "server_ends_connection",
-            "python3 (port 8000) reset 3 of 10 requests of nginx, which answered curl with 502"
+            "python3 (port 8000) reset 3 of 10 requests from nginx, which answered curl with 502"
         )]
     );
 }
@@ -111,7 +111,7 @@ fn an_answer_that_is_passed_on_is_of_who_gave_it() {
         sentences(&found),
         [(
             "failed_requests",
-            "python3 (port 8000) answered 3 of 10 requests of nginx with 500 (3), which answered curl with 502"
+            "python3 (port 8000) answered 3 of 10 requests from nginx with 500 (3), which answered curl with 502"
         )]
     );
     // What failed with nothing behind it is the proxy's own.
@@ -148,7 +148,7 @@ fn nothing_that_listens_is_named_by_its_port_and_who_tried() {
         sentences(&found),
         [(
             "unanswered_requests",
-            "here:18012 refused 3 of 3 connections of nginx, which answered curl with 502; nothing listens there"
+            "here:18012 refused 3 of 3 connections from nginx, which answered curl with 502; nothing is listening there"
         )]
     );
 }
@@ -187,7 +187,7 @@ fn deadlines_are_one_failure_whoever_sees_them_first() {
     assert_eq!(failures.len(), 1, "{all:?}");
     assert_eq!(
         failures[0].sentence,
-        "10 of 30 calls of client on a to server on b (port 50051) exceeded their deadline of 150 ms: 99 % of the time"
+        "10 of 30 calls from client on a to server on b (port 50051) exceeded their deadline of 150 ms: 99 % of the time"
     );
     assert!(all.iter().all(|one| one.kind != "client_backs_off"));
 }
@@ -206,7 +206,7 @@ fn a_lookup_names_the_name_server_and_the_network_to_it() {
     let far = sentence(&[("there", 90), ("work", 1), ("back", 90)]);
     assert_eq!(
         far,
-        "a looks up the server's address at dns: 99 % of the time, 182 ms each; the round trip to it takes 180 ms of each"
+        "a looks up the server's address at dns: 99 % of the time, 182 ms each; the round trip to it takes 180 ms of each lookup"
     );
     let slow = sentence(&[("there", 1), ("work", 179), ("back", 1)]);
     assert!(slow.ends_with("182 ms each"), "{slow}");

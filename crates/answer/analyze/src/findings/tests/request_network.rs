@@ -139,7 +139,7 @@ fn behind(others: &[&str]) -> Traced {
 fn a_queue_that_another_connection_fills_is_named_with_it() {
     let mut traced = behind(&["9"]);
     let sentence = traced.sentence("request_queue");
-    let before = "messages between client and server wait 7.88 ms in queues: ";
+    let before = "messages between client and server wait 7.88 ms in queues, ";
     let after = " of the time, before x>client: of the 10.0 kB queued ahead of them there, 100 % belonged to another connection";
     assert!(
         sentence.starts_with(before) && sentence.ends_with(after),
@@ -159,7 +159,7 @@ fn a_queue_that_another_connection_fills_is_named_with_it() {
         found
             .evidence
             .iter()
-            .any(|evidence| evidence.what.starts_with("9 packets of them waited 7")),
+            .any(|evidence| evidence.what.starts_with("9 packets waited 7")),
         "{found:?}"
     );
 }
@@ -186,7 +186,7 @@ fn what_is_not_known_of_queues_is_not_said() {
     (0..10).for_each(|n| unseen.request(n, if n == 0 { 2_000 } else { 10_000 }, ""));
     let sentence = unseen.sentence("request_queue");
     assert!(
-        sentence.ends_with("; they wait in its queues, or are lost"),
+        sentence.ends_with("; they wait in queues, or are lost"),
         "{sentence}"
     );
     for n in 0..10 {

@@ -274,7 +274,7 @@ fn set_up_is_no_network_in_words_as_it_is_none_in_the_table() {
     assert_eq!(found[0].kind, "healthy");
     let sentence = &found[0].sentence;
     assert!(
-        sentence.contains("25 % is the network and 75 % set-up"),
+        sentence.contains("25 % is the network and 75 % security set-up"),
         "{sentence}"
     );
 }
@@ -405,7 +405,7 @@ fn requests_that_are_given_up_are_waits() {
     assert!((found[0].share - 1000.0 / 1200.0).abs() < 1e-9, "{found:?}");
     assert!(
         found[0].sentence.starts_with(
-            "httpd on b did not answer 2 of 3 requests of curl on a; curl on a gives up"
+            "httpd on b did not answer 2 of 3 requests from curl on a; curl on a gives up"
         ),
         "{}",
         found[0].sentence
@@ -413,7 +413,7 @@ fn requests_that_are_given_up_are_waits() {
     assert!(
         found[0]
             .sentence
-            .contains("after 500 ms each; it retries 2 of them: 83 % of the time"),
+            .contains("on each after 500 ms; it retries 2 of them: 83 % of the time"),
         "{}",
         found[0].sentence
     );
@@ -447,7 +447,7 @@ fn a_client_that_waits_after_failures_backs_off() {
     assert!(
         found[0]
             .sentence
-            .starts_with("httpd on b answered 2 of 3 requests of curl on a with 503 (2)"),
+            .starts_with("httpd on b answered 2 of 3 requests from curl on a with 503 (2)"),
         "{}",
         found[0].sentence
     );
@@ -589,7 +589,7 @@ fn errors_of_databases_and_caches_are_failures() {
         assert!(
             found[0]
                 .sentence
-                .starts_with("httpd on b answered 3 of 10 requests of curl on a with ")
+                .starts_with("httpd on b answered 3 of 10 requests from curl on a with ")
                 && found[0].sentence.contains(words),
             "{}",
             found[0].sentence
@@ -687,7 +687,7 @@ fn a_broker_is_not_blamed_for_who_answers() {
     assert!(
         found[0]
             .sentence
-            .starts_with("whoever answers through httpd on b takes long to answer PUB orders.get"),
+            .starts_with("the responder behind httpd on b is slow to answer PUB orders.get"),
         "{}",
         found[0].sentence
     );

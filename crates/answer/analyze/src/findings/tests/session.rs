@@ -135,7 +135,7 @@ fn a_busy_stage_limits_and_its_units_end_before_it() {
     assert!(
         evidence
             .iter()
-            .any(|what| what.ends_with("units were given up: 100 % after in")),
+            .any(|what| what.ends_with("units were abandoned: 100 % after in")),
         "{evidence:?}"
     );
 }
@@ -231,7 +231,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     assert!(
         first(&drawn(None, 2))
             .1
-            .ends_with("the rest is round trips, or a wait for a timer")
+            .ends_with("the rest is round trips or a wait for a timer")
     );
     // One every 20 ms takes as long, and nobody waits for it.
     let (kind, sentence) = first(&drawn(Some(20), 7));
@@ -361,7 +361,7 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
     let (kind, sentence) = first(&partly);
     assert!(
         kind == "serial_round_trips"
-            && sentence.contains("40 % is work of the processor of between"),
+            && sentence.contains("40 % is work on the processor of between"),
         "{sentence}"
     );
     // What a stretch of the way says already is said once.

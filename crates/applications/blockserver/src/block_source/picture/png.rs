@@ -31,7 +31,7 @@ pub(crate) fn cut(file: File) -> Made {
         let size = reader
             .output_buffer_size()
             .filter(|size| *size as u64 <= MOST_AT_ONCE);
-        let size = size.ok_or_else(|| unreadable("it is interlaced, and larger than 1 GiB"))?;
+        let size = size.ok_or_else(|| unreadable("it is interlaced and larger than 1 GiB"))?;
         let mut all = vec![0; size];
         reader.next_frame(&mut all).map_err(unreadable)?;
         for samples_of_row in all.chunks_exact(width as usize * samples) {

@@ -85,8 +85,9 @@ pub(super) fn check(flags: &Replay, mode: BlocksReplayMode) -> Result<()> {
             };
             let others: Vec<&str> = modes.iter().map(|mode| mode.words()).collect();
             let hint = match mode {
-                Live => "use it with --across SPEC, which starts a master and servers of its own"
-                    .to_owned(),
+                Live => {
+                    "use it with --across SPEC, which starts its own master and servers".to_owned()
+                }
                 _ => format!("use it {}", others.join(" or ")),
             };
             return Err(
@@ -100,13 +101,13 @@ pub(super) fn check(flags: &Replay, mode: BlocksReplayMode) -> Result<()> {
             BlockDataTransport::Udp | BlockDataTransport::Rtp
         )
     {
-        return Err(Error::input("--pace only applies to datagrams")
+        return Err(Error::input("--pace applies only to datagrams")
             .hint("use --transport udp or --transport rtp"));
     }
     if mode == Simulated && flags.transport != BlockDataTransport::Tcp {
         return Err(
             Error::input("in the simulated world, blocks can only be sent over tcp")
-                .hint("send datagrams and blasts live or with --in emulated"),
+                .hint("use existing servers or --in emulated for datagrams and blasts"),
         );
     }
     Ok(())

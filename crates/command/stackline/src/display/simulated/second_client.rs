@@ -28,7 +28,10 @@ pub(super) fn bench(flags: &DisplayBench, stage: &DisplayTestbed, beside: &str) 
     };
     let places = [&first, &second].map(|scene| {
         let server = scene.internet.as_deref().unwrap_or_default();
-        format!("{} through {server}, two at once, simulated", stage.place())
+        format!(
+            "{} through {server}, two clients at once, simulated",
+            stage.place()
+        )
     });
     let scenes = [first, second];
     let mut all: [Vec<DisplayBenchResult>; 2] = [Vec::new(), Vec::new()];
@@ -70,7 +73,7 @@ fn explained_rows(
         }
         DisplayRateRow {
             absent: Some(
-                "no trial ended before the other client had finished all of its trials".to_owned(),
+                "no trial ended before the other client had finished all its trials".to_owned(),
             ),
             ..row
         }

@@ -28,7 +28,7 @@ Examples:
 A list is sent at each interval, whatever became of the previous one. With --across, the last host \
 is the client, a host named `master` is the master (otherwise the master runs on the client's \
 host), and all others are disk servers. The path of each block is kept as a run: see `stackline \
-diagnose last`, `lifelines last`, `open`.";
+diagnose last`, `lifelines last` or `open`.";
 
 /// Where a session is replayed over a declared network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,13 +112,13 @@ pub(crate) struct Replay {
     /// A disk server's host; may be repeated
     #[arg(long, value_name = "HOST")]
     pub(crate) server: Vec<String>,
-    /// Disks of each server
+    /// Disks per server
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) disks: u16,
-    /// Time of a disk read, such as '10 ms' or 'bivalue(8 ms, 22 ms)'
+    /// Duration of a disk read, such as '10 ms' or 'bivalue(8 ms, 22 ms)'
     #[arg(long, value_name = "TIME")]
     pub(crate) disk: Option<String>,
-    /// Memory of each server for blocks
+    /// Memory for cached blocks on each server
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size_or_none)]
     pub(crate) cache: u64,
     /// Size in pixels of the picture to load
@@ -162,7 +162,7 @@ pub(crate) struct Replay {
     /// Maximum number of blocks in a list
     #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub(crate) most: u32,
-    /// Add each list to the previous one instead of discarding that one's pending blocks
+    /// Append each list to the previous one instead of discarding blocks still pending
     #[arg(long)]
     pub(crate) append: bool,
     /// Transport for blocks
@@ -191,7 +191,7 @@ pub(crate) struct Replay {
         conflicts_with = "no_history"
     )]
     pub(crate) name: String,
-    /// Do not keep a run, only print the figures
+    /// Only print the figures; do not keep a run
     #[arg(long)]
     pub(crate) no_history: bool,
     /// Print JSON on stdout
@@ -209,7 +209,7 @@ fn pixels(text: &str) -> Result<(u32, u32), String> {
     let sides = text
         .split_once('x')
         .and_then(|(width, height)| Some((side(width)?, side(height)?)));
-    sides.ok_or_else(|| format!("`{text}` is not a size in pixels such as 4096x2048"))
+    sides.ok_or_else(|| format!("expected a size in pixels such as 4096x2048, not `{text}`"))
 }
 
 /// Blocks of a list.
@@ -217,11 +217,11 @@ fn blocks(text: &str) -> Result<u32, String> {
     let most = limits::LONGEST_LIST;
     let number = text
         .parse::<u32>()
-        .map_err(|_| format!("`{text}` is not a number of blocks"))?;
+        .map_err(|_| format!("`{text}` is not a valid number of blocks"))?;
     match number as usize <= most {
         true => Ok(number),
         false => Err(format!(
-            "a list has at most {most} blocks; a shorter --interval sends more lists"
+            "a list can have at most {most} blocks; use a shorter --interval to send more lists"
         )),
     }
 }
@@ -243,5 +243,5 @@ fn rate(text: &str) -> Result<u64, String> {
         .filter(|bytes| (1.0..1e12).contains(bytes));
     bytes
         .map(|bytes| bytes as u64)
-        .ok_or_else(|| format!("`{text}` is not a rate such as 50Mbit/s"))
+        .ok_or_else(|| format!("expected a rate such as 50Mbit/s, not `{text}`"))
 }

@@ -66,8 +66,8 @@ fn what_changes_from_packet_to_packet_has_no_form() {
             reorder: true,
         });
     };
-    assert!(refused(with(jitter), bulk()).contains("jitter looks like losses"));
-    assert!(refused(with(jitter), calls(4000)).contains("when its latest packet arrives"));
+    assert!(refused(with(jitter), bulk()).contains("jitter looks like loss"));
+    assert!(refused(with(jitter), calls(4000)).contains("when its slowest packet arrives"));
     // A packet each way, and the mean of the jitter there and back.
     let still = one(network(), calls(100)).value;
     close(one(with(jitter), calls(100)).value, still + 0.02, 1e-9);

@@ -33,7 +33,7 @@ pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
         .find(|hop| s.load.carries_turns_beside(hop, place))
         .map_or(Ok(()), |hop| {
             Err(format!(
-                "other calls also cross {}, and no closed-form formula gives the frequency",
+                "other calls also cross {}, and no closed-form formula says how often they do",
                 name(hop)
             ))
         })
@@ -65,7 +65,7 @@ pub(super) fn jitter_of_transfer(
         return Ok(());
     }
     Err(
-        "jitter looks like losses and queues, and no closed-form formula describes how a stream reacts to it"
+        "to a stream, jitter looks like loss and queueing, and no closed-form formula describes the stream's reaction"
             .into(),
     )
 }
@@ -79,7 +79,7 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
     }
     if !alone {
         return Err(
-            "a message is complete when its latest packet arrives, and no closed-form formula gives the delay due to jitter"
+            "a message is complete when its slowest packet arrives, and no closed-form formula gives the delay due to jitter"
                 .into(),
         );
     }
@@ -98,7 +98,7 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
     }
     if of(ALL_DEVIATIONS) > LEAST_TIMEOUT_S {
         return Err(format!(
-            "jitter delays packets beyond the retransmission timeout, {}",
+            "jitter delays packets beyond the retransmission timeout of {}",
             units::format_time(LEAST_TIMEOUT_S)
         ));
     }
@@ -114,7 +114,7 @@ pub(super) fn drops_early(path: &PathModel) -> Result<(), String> {
         };
         if hop.drops_early && rate < before {
             return Err(format!(
-                "the queue at {} drops packets by its own discipline, and no closed-form formula gives the times",
+                "the queue at {} drops packets by its own discipline, and no closed-form formula says when",
                 name(hop)
             ));
         }

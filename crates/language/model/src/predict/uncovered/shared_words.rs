@@ -21,6 +21,6 @@ pub(super) fn name(hop: &HopModel) -> String {
 /// Why a host whose processor copies for others too has no form.
 pub(super) fn busy(host: &str) -> String {
     format!(
-        "no closed-form formula describes how copying on {host} shares its processor with other traffic"
+        "no closed-form formula describes how copying and other traffic share the processor of {host}"
     )
 }

@@ -86,7 +86,7 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
             &stack.name
         };
         Err(format!(
-            "the closed-form formulas describe {usual}, which `{name}` changes"
+            "the closed-form formulas describe {usual}, whose behaviour `{name}` changes"
         ))
     })
 }
@@ -208,14 +208,14 @@ pub(super) fn send_buffer(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), Str
     if holds * (1.0 - FREE) >= product.min(window) + TRAIN {
         return Ok(());
     }
-    Err("the send buffer is the limit: it is filled when part of it is free, in trains of up to 64 KiB, and no closed-form formula gives the amount in flight".into())
+    Err("the send buffer is the limit: it is refilled when part of it is free, in trains of up to 64 KiB, and no closed-form formula gives the amount in flight".into())
 }
 
 /// A message that its send buffer does not hold.
 pub(super) fn buffer_of_message(s: &Situation<'_>, bytes: u64) -> Result<(), String> {
     let written = s.part.stack.number("send_buffer");
     if s.transport.stream && written.is_some_and(|written| written < bytes) {
-        return Err("a message is longer than the send buffer, and no closed-form formula gives the time at which the rest is handed over".into());
+        return Err("a message is longer than the send buffer, and no closed-form formula says when the rest is handed over".into());
     }
     Ok(())
 }
@@ -236,7 +236,7 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
         / libm::sqrt(units * f64::from(s.part.replicas));
     if spread > LITTLE {
         return Err(
-            "too few units of random size are moved: the amount of data is left to chance".into(),
+            "too few units of random size are moved: the amount of data depends on chance".into(),
         );
     }
     Ok(())
@@ -254,7 +254,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
         .initial_segments
         .saturating_mul(s.transport.segment_bytes);
     if longest + s.transport.segment_bytes > first {
-        return Err("messages are longer than QUIC's first window, which opens only when filled: no closed-form formula gives the frequency".into());
+        return Err("messages are longer than QUIC's initial window, which opens only when filled: no closed-form formula says how often it opens".into());
     }
     let longer_s = |path: &crate::PathModel| -> f64 {
         let bytes = s.transport.header_bytes + FRAMES;
@@ -266,7 +266,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
     };
     if longer_s(&s.there) + longer_s(&s.back) > LITTLE * turn_s {
         return Err(
-            "QUIC packets carry more than data, which takes part of the turn and is not covered by any closed-form formula"
+            "QUIC packets carry more than data; the rest takes part of the turn, and no closed-form formula covers it"
                 .into(),
         );
     }

@@ -33,7 +33,7 @@ pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     if waits * chance <= 0.5 {
         return Ok(());
     }
-    Err("too few calls arrive at random: their mean is left to chance".into())
+    Err("too few calls with random arrivals: their mean depends on chance".into())
 }
 
 /// A mean over so few draws, with that variation, that may be so far off by chance.
@@ -44,7 +44,7 @@ pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), Stri
     if off <= LITTLE || (off <= 0.25 && !is_skewed) {
         return Ok(());
     }
-    Err("too few times are drawn: their mean is left to chance".into())
+    Err("too few times are drawn: their mean depends on chance".into())
 }
 
 /// Calls over datagrams that are answered later than their caller waits: they count as lost.
@@ -82,7 +82,7 @@ pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), St
         return Ok(());
     }
     Err(
-        "units are longer than a first window, and no closed-form formula describes how far each turn opens it"
+        "units are longer than the initial window, and no closed-form formula describes how far each turn opens it"
             .into(),
     )
 }
@@ -101,7 +101,7 @@ pub(crate) fn long_messages(
         return Ok(());
     }
     if copying_s > MUCH * turn_s {
-        return Err("hosts copy messages of several packets and their acknowledgements, and no closed-form formula gives the order".into());
+        return Err("hosts copy messages of several packets and their acknowledgements, and no closed-form formula gives their order".into());
     }
     if shared_s > MUCH * turn_s {
         return Err(
@@ -112,7 +112,7 @@ pub(crate) fn long_messages(
     let first = s.transport.initial_segments.saturating_mul(segment);
     if longest > first && longest_service_s > LEAST_TIMEOUT_S {
         return Err(
-            "the window closes again during such a long service time, and no closed-form formula gives the frequency"
+            "the window closes again during a service time this long, and no closed-form formula says how often"
                 .into(),
         );
     }
@@ -126,7 +126,7 @@ pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String
         return Ok(());
     }
     Err(
-        "windows are opening for much of the time, and no closed-form formula describes how far each call opens them"
+        "windows are still opening for much of the time, and no closed-form formula describes how far each call opens them"
             .into(),
     )
 }
@@ -144,7 +144,7 @@ pub(crate) fn other_pairs(
         );
     }
     if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
-        return Err("a pair that waits for a lost datagram does not delay the others, and no closed-form formula gives the frequency".into());
+        return Err("a pair that waits for a lost datagram does not delay the others, and no closed-form formula says how often this happens".into());
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String>
         .saturating_mul(s.transport.segment_bytes);
     if s.transport.stream && longest > first {
         return Err(
-            "a pause between calls closes the window again for messages of that many segments: no closed-form formula gives the frequency"
+            "with messages this long, a pause between calls closes the window again, and no closed-form formula says how often"
                 .into(),
         );
     }
@@ -211,12 +211,12 @@ pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(
     }
     if PACKETS * there.1.max(back.1) * pairs > LITTLE * time_s {
         return Err(
-            "hosts copy the packets that close earlier connections, and no closed-form formula gives the times".into(),
+            "hosts copy the packets that close earlier connections, and no closed-form formula says when".into(),
         );
     }
     if busy_s > most * time_s {
         return Err(
-            "no closed-form formula gives the time that connections wait for earlier ones to close"
+            "no closed-form formula says how long connections wait for earlier ones to close"
                 .into(),
         );
     }
@@ -248,7 +248,7 @@ pub(crate) fn turns(
                 .zip(hop.rate_bit_s)
                 .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
             let most = most.map_or_else(String::new, |s| {
-                format!(", {} when full", units::format_time(s))
+                format!(" (up to {})", units::format_time(s))
             });
             return Err(format!(
                 "other traffic waits in the queue at {}{most}: no closed-form formula gives its occupancy",
@@ -266,7 +266,7 @@ pub(crate) fn turns(
     let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
     if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
         return Err(format!(
-            "{} of the turns meet a loss and wait for a timeout: their mean is too uncertain to state",
+            "{} of the turns suffer a loss and wait for a timeout: their mean is too uncertain to state",
             percent(loss)
         ));
     }

@@ -29,7 +29,7 @@ pub(super) fn delay(value: &SpecValue, what: &str) -> Result<Duration, Diagnosti
     }
     let message = format!("{what} must be at most 1 hour");
     Err(Diagnostic::error(value.span, message, "too long")
-        .hint("a number without a unit is in seconds"))
+        .hint("a number without a unit means seconds"))
 }
 
 /// Per cent to a probability.

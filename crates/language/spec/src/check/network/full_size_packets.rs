@@ -62,11 +62,11 @@ fn queue(item: Option<&QueueItem>, mtu: u64, report: &mut DiagnosticReport) {
 fn small(span: TextSpan, what: &str, bytes: u64, mtu: u64, report: &mut DiagnosticReport) {
     if bytes < mtu {
         let message = format!(
-            "a packet of {mtu} bytes, the mtu of the link, does not fit into a {what} of {bytes} bytes"
+            "a packet of {mtu} bytes, the link's MTU, does not fit into a {what} of {bytes} bytes"
         );
         let diagnostic = Diagnostic::warning(span, message, "no full-size packet would ever pass");
         report.push(diagnostic.hint(format!(
-            "make the {what} at least {mtu} bytes, or lower the mtu"
+            "make the {what} at least {mtu} bytes, or lower the MTU"
         )));
     }
 }
@@ -94,7 +94,7 @@ fn cells(
     let label = if switch.early_packet_discard {
         "when frames compete for this buffer, some are discarded entirely"
     } else {
-        "when frames compete for this buffer, one lost cell loses a whole frame"
+        "when frames compete for this buffer, one lost cell costs a whole frame"
     };
     let diagnostic = Diagnostic::warning(span, message, label);
     report.push(

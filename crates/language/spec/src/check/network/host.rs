@@ -58,12 +58,12 @@ pub(crate) fn processor_share(value: &SpecValue) -> Result<ProcessorShare, Diagn
 fn outage(from: &SpecValue, to: Option<&SpecValue>) -> Result<Outage, Diagnostic> {
     let begins = delay(from, "the time when a host goes down")?;
     let ends = to
-        .map(|to| delay(to, "the time when a host comes up again"))
+        .map(|to| delay(to, "the time when a host comes back up"))
         .transpose()?;
     if let (Some(ends), Some(to)) = (ends.filter(|ends| *ends <= begins), to) {
         let diagnostic = Diagnostic::error(
             to.span,
-            "the host would come up before it goes down",
+            "the host would come back up before it goes down",
             format!("{} s", ends.seconds()),
         );
         return Err(diagnostic.hint("for example `down from 5 s to 20 s`"));
@@ -113,11 +113,11 @@ fn interface(item: &NodeItem, report: &mut DiagnosticReport) -> NetworkInterface
             .as_ref()
             .and_then(|value| report.keep(speed(value))),
         pace_bit_s: item.pace.as_ref().and_then(|value| {
-            let hint = "omit `pace` if it may send as fast as its link";
+            let hint = "omit `pace` if the host may send as fast as its link";
             report.keep(positive_rate(
                 value,
                 "the pace of a host",
-                "nothing would ever leave",
+                "nothing would ever be sent",
                 hint,
             ))
         }),
@@ -137,7 +137,7 @@ fn own_processor(item: &NodeItem, report: &mut DiagnosticReport) {
     if item.copy.is_none() {
         let diagnostic = Diagnostic::error(
             span,
-            "an interface that copies instantaneously",
+            "this interface would copy instantaneously",
             "no copying time is given",
         );
         report.push(

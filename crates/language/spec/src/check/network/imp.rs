@@ -45,10 +45,10 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
             let diagnostic = Diagnostic::error(
                 *span,
                 "hosts can go down only in networks of IMPs",
-                "only an IMP would notify the others",
+                "only an IMP would notify the other hosts",
             );
             report.push(
-                diagnostic.hint("take down its link instead: `loss schedule(0 s 0%, 5 s 100%)`"),
+                diagnostic.hint("take its link down instead: `loss schedule(0 s 0%, 5 s 100%)`"),
             );
         }
         for (_, span) in item.hosts.iter().filter_map(|host| host.fake) {
@@ -70,7 +70,7 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
     }
     if item.switches.len() > MOST_IMPS {
         let message = format!(
-            "`{}` has {} IMPs, but the formats of 1973 can only address {MOST_IMPS}",
+            "`{}` has {} IMPs, but the 1973 formats can only address {MOST_IMPS}",
             item.name.text,
             item.switches.len()
         );
@@ -134,7 +134,7 @@ fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut DiagnosticReport)
             let message = format!("{name} cannot have {what}");
             report.push(
                 Diagnostic::error(span, message, "this one does")
-                    .hint("it only has a rate, a delay and a loss"),
+                    .hint("it can only have a rate, a delay and a loss"),
             );
         }
     };

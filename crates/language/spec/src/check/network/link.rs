@@ -44,7 +44,7 @@ pub(super) fn resolve(
             .and_then(|value| {
                 report.keep(share(
                     value,
-                    "a link cannot duplicate more than all packets",
+                    "a link cannot duplicate more than 100% of packets",
                 ))
             })
             .unwrap_or_default(),
@@ -76,8 +76,8 @@ fn delays(
 }
 
 fn mtu(value: &SpecValue) -> Result<u64, Diagnostic> {
-    fixed(value, "an mtu", LEAST_MTU, LARGEST_PACKET).map_err(|mistake| {
-        mistake.hint("IP needs links that carry 68 bytes, and its packets have at most 65535")
+    fixed(value, "an MTU", LEAST_MTU, LARGEST_PACKET).map_err(|mistake| {
+        mistake.hint("IP needs an MTU of at least 68 bytes; its packets have at most 65535 bytes")
     })
 }
 
@@ -101,7 +101,7 @@ fn loss(item: &LossItem, report: &mut DiagnosticReport) -> LossModel {
             }))
         }
         LossItem::Share(value) => {
-            let share = report.keep(share(value, "a link cannot lose more than all packets"));
+            let share = report.keep(share(value, "a link cannot lose more than 100% of packets"));
             share
                 .filter(|share| *share > 0.0)
                 .map_or(LossModel::None, LossModel::Independent)
@@ -125,7 +125,7 @@ fn bit_errors(value: &SpecValue) -> Result<f64, Diagnostic> {
     if share <= 1.0 {
         return Ok(share);
     }
-    let message = "a share of bit errors must be between 0 and 1";
+    let message = "a bit error rate must be between 0 and 1";
     Err(Diagnostic::error(
         value.span,
         message,
@@ -142,7 +142,7 @@ fn packets(values: &[SpecValue], report: &mut DiagnosticReport) -> Vec<u64> {
         };
         match numbers.last() {
             Some(last) if *last >= number => {
-                let message = format!("packet {number} comes after packet {last}");
+                let message = format!("packet {number} is listed after packet {last}");
                 let diagnostic = Diagnostic::error(value.span, message, "expected a larger number");
                 report.push(diagnostic.hint("write the numbers in ascending order, each once"));
             }

@@ -112,9 +112,10 @@ fn agreement(item: &QueueItem, queue: &LinkQueue, report: &mut DiagnosticReport)
     if let Some(span) = item.ecn.filter(|_| plain) {
         let message = format!("a `{name}` queue does not mark packets");
         let diagnostic = Diagnostic::error(span, message, "it drops packets only when it is full");
-        report.push(
-            diagnostic.hint("choose a discipline that acts early: `codel ecn`, `red(...) ecn`"),
-        );
+        report
+            .push(diagnostic.hint(
+                "choose a discipline that acts early, such as `codel ecn` or `red(...) ecn`",
+            ));
     }
     if name == "drop_head" && item.limit.is_none() && queue.discipline == Discipline::DropHead {
         let diagnostic = Diagnostic::warning(

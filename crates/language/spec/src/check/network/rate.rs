@@ -16,7 +16,7 @@ pub(super) fn resolve(
     match item {
         RateItem::Unlimited => LinkRate::Unlimited,
         RateItem::Constant(value) => {
-            let hint = "write `unlimited` for a link that takes no time to send, `loss 100%` for one that passes nothing";
+            let hint = "write `unlimited` for a link with no transmission time, or `loss 100%` for one that delivers nothing";
             let rate = positive_rate(
                 value,
                 "the rate of a link",
@@ -40,7 +40,7 @@ fn schedule(item: &ScheduleItem<SpecValue>, report: &mut DiagnosticReport) -> Ra
     if item.steps.iter().all(|(_, rate)| number(rate) <= 0.0) {
         let diagnostic = Diagnostic::error(
             item.span,
-            "every rate of the schedule is zero",
+            "every rate in the schedule is zero",
             "nothing would ever arrive",
         );
         report.push(diagnostic.hint("give it at least one rate above zero"));

@@ -94,7 +94,7 @@ pub(super) fn check(item: &NetworkItem, report: &mut DiagnosticReport) {
     let names: Vec<&Word> = item.node_names().collect();
     let graph = ReachabilityGraph::new(item, &names);
     if graph.hosts == 0 {
-        let message = format!("the network `{}` has no host", item.name.text);
+        let message = format!("the network `{}` has no hosts", item.name.text);
         report.push(Diagnostic::error(
             item.name.span,
             message,
@@ -119,7 +119,7 @@ pub(super) fn check(item: &NetworkItem, report: &mut DiagnosticReport) {
 fn unreached(from: &Word, to: &Word) -> Diagnostic {
     let message = format!("no path leads from `{}` to `{}`", from.text, to.text);
     let hint = format!(
-        "add a link, as in `link {} - {} 100 Mbit/s 1 ms;` (`->` goes in one direction only, and hosts do not forward)",
+        "add a link, as in `link {} - {} 100 Mbit/s 1 ms;` (`->` is one-way, and hosts do not forward packets)",
         from.text, to.text
     );
     Diagnostic::error(to.span, message, "unreachable").hint(hint)

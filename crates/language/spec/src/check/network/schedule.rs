@@ -49,7 +49,7 @@ fn next(from: &SpecValue, last: Option<Duration>, begin: &str) -> Result<Duratio
             Err(diagnostic.hint(begin))
         }
         Some(last) if at <= last => {
-            let message = "the times of a schedule must ascend";
+            let message = "the times in a schedule must increase";
             Err(
                 Diagnostic::error(from.span, message, "not later than the previous one")
                     .hint("order the steps by time"),

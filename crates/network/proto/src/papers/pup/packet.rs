@@ -54,7 +54,7 @@ impl PupPort {
 #[repr(u8)]
 #[expect(
     missing_docs,
-    reason = "the names of the memo; the module's picture says what they do"
+    reason = "names from the memo; the module's diagram shows their uses"
 )]
 pub enum PupPacketKind {
     EchoMe = 1,

@@ -143,7 +143,7 @@ fn what_was_not_captured_makes_what_waits_unknown_and_a_command_is_found_again()
         .iter()
         .map(super::super::script_testing::describe_event)
         .collect();
-    assert_eq!(found[3], "0 void: bytes of it were not captured");
+    assert_eq!(found[3], "0 void: some of its bytes were not captured");
     assert_eq!(
         found.last().map(String::as_str),
         Some("1 response ends < 10")

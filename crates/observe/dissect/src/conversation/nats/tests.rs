@@ -110,7 +110,7 @@ fn each_side_is_found_again_at_a_line() {
         .iter()
         .map(super::super::script_testing::describe_event)
         .collect();
-    assert_eq!(found[3], "0 void: bytes of it were not captured");
+    assert_eq!(found[3], "0 void: some of its bytes were not captured");
     assert_eq!(
         found.last().map(String::as_str),
         Some("1 response ends < 24")

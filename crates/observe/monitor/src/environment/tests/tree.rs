@@ -205,7 +205,7 @@ fn throttling_is_unknown_without_groups_or_limits() {
     for (tree, reason) in [
         (
             unlimited,
-            "no control group above this process counts throttling",
+            "no control group containing this process reports throttling",
         ),
         (
             Tree::new(&[("etc/hostname", "x")]),

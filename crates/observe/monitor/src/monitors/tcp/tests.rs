@@ -16,7 +16,7 @@ fn tcp() -> (TcpMonitor, AddressPair) {
         ..Config::of("khons")
     };
     let tcp = TcpMonitor::new(&config, Arc::default());
-    assert!(tcp.absent["kernel"].contains("per interval instead of"));
+    assert!(tcp.absent["kernel"].contains("per interval, not"));
     (tcp, AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40000"))
 }
 

@@ -62,9 +62,8 @@ pub fn trace_command(
     if fs::read_link("/proc/self").ok().as_deref()
         != Some(std::path::Path::new(&std::process::id().to_string()))
     {
-        let why =
-            "/proc does not show the program's processes: what they do with sockets is unknown"
-                .to_owned();
+        let why = "/proc does not show the program's processes, so their use of sockets is unknown"
+            .to_owned();
         report(PtraceRecord {
             at_ns: clock::now_ns(),
             thread: 0,

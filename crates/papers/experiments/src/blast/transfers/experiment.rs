@@ -38,7 +38,7 @@ impl<'n> BlastExperiment<'n> {
             .saturating_sub(1);
         if last == 0 {
             return Err(
-                Error::input(format!("the network {} has no two hosts", network.name))
+                Error::input(format!("the network {} needs two hosts", network.name))
                     .hint("a transfer goes from the first host of a network to its last"),
             );
         }
@@ -50,7 +50,7 @@ impl<'n> BlastExperiment<'n> {
         }
         if packets == 0 || answer == 0 {
             return Err(Error::input(
-                "a transfer has at least one packet, and an answer at least one byte",
+                "a transfer needs at least one packet, and an answer at least one byte",
             )
             .hint("those in the paper have 64 packets of 1024 bytes, and 64-byte answers"));
         }

@@ -183,9 +183,8 @@ impl BlastTransferWalk<'_> {
     }
 
     fn stuck(&self) -> Error {
-        Error::measurement(format!("the transfer does not finish: nothing more arrives after {} s", self.now)).hint(
-            "possible causes: no path back in the network, a packet larger than its MTU, or an interface of the \
-             receiver that overflows every time",
+        Error::measurement(format!("the transfer cannot finish: nothing more arrives after {} s", self.now)).hint(
+            "possible causes: no return path in the network, a packet larger than its MTU, or a receiver interface that overflows every time",
         )
     }
 

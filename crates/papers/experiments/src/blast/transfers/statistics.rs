@@ -104,8 +104,8 @@ impl BlastExperiment<'_> {
     pub fn under_loss(&self, loss: f64, seed: Seed, enough: Enough) -> Result<TransferStatistics> {
         if !(0.0..1.0).contains(&loss) {
             return Err(
-                Error::input(format!("{loss} is not a loss probability")).hint(
-                    "use at least 0 and less than 1: if everything is lost, no transfer finishes",
+                Error::input(format!("{loss} is not a valid loss probability")).hint(
+                    "use a value of at least 0 and less than 1: if everything is lost, no transfer finishes",
                 ),
             );
         }

@@ -40,8 +40,8 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
             SheetCell::Number(100.0 * (1.0 - one.kbit_s / found[0].kbit_s), 1),
         ]);
     }
-    Ok(sheet.note(nothing_printed("the paper gives no figures for it")).note(
-        "A broadcast is such a packet at every host at once. It is copied before anything else is done, so acknowledgements \
+    Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
+        "A broadcast is such a packet, received by every host at once. It is copied before anything else is done, so acknowledgements \
          and programs wait for it, and a transfer may lose more than the processor's share.",
     ))
 }
@@ -91,7 +91,7 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
         ("kbit_s_8", "8 MHz, kbit/s"),
         ("dropped_8", "dropped"),
     ];
-    let title = "2000 packets of 1000 bytes to hosts whose interfaces hold two";
+    let title = "2000 packets of 1000 bytes to hosts whose interfaces hold two packets";
     let mut curve = Sheet::new("9.4 interface", title, &columns);
     for ((window, same), slower) in WINDOWS.iter().zip(&same).zip(&slower) {
         let of = |found: &VSystemSessionFigures| {
@@ -138,7 +138,7 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
         ),
     ];
     let judged = judged.note(
-        "4 KB are taken as two buffers of 2 KB, like the interface in `stackline reproduce blast`. After a loss, the \
+        "4 KB is taken as two buffers of 2 KB, like the interface in `stackline reproduce blast`. After a loss, the \
          simulated sender halves its window, which senders of 1985 did not: they kept losing packets.",
     );
     Ok(vec![curve, judged])

@@ -48,7 +48,7 @@ pub(super) fn run_across(
 ) -> Result<VSystemSessionFigures> {
     let outcome = profile::carry_out(&format!("{TEXT}\n{specification}"), change)?;
     let first = outcome.records.first();
-    let record = first.ok_or_else(|| Error::measurement("a run left no record"))?;
+    let record = first.ok_or_else(|| Error::measurement("a run produced no record"))?;
     let seconds = record.elapsed_ns as f64 / 1e9;
     let bytes = record.data_bytes() as f64;
     let noted = |note: &String| {

@@ -158,14 +158,14 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
             RowBasis::Shown,
         ),
         row(
-            "times slower with one of 30 ms",
+            "times slower with a 30 ms timeout",
             PrintedFigure::AtLeast(2.0),
             times(short),
             2,
             RowBasis::Predicts,
         ),
         row(
-            "times slower with one of 20 ms",
+            "times slower with a 20 ms timeout",
             PrintedFigure::AtLeast(2.0),
             times(shorter),
             2,
@@ -186,14 +186,14 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
             RowBasis::Shown,
         ),
         row(
-            "times the acks with an ack timer of 0",
+            "times as many acks, ack timer of 0",
             PrintedFigure::Figure(2.0),
             single.packets[1] / usual.packets[1],
             2,
             RowBasis::Predicts,
         ),
         row_of_value(
-            "% slower with it",
+            "% slower, timer of 0",
             &PrintedValue::new(1.0, slower(usual, single), 1)
                 .because("here, a byte of an acknowledgement costs as much as a byte of data"),
             RowBasis::Predicts,
@@ -212,10 +212,7 @@ pub(in super::super) fn timers() -> Result<Sheet> {
     let again = 100.0 * runs.short.again / 2000.0;
     Ok(sheet
         .note(format!(
-            "A timeout of 40 ms is longer than the round trip, so nothing is sent twice; with 30 ms, {again:.0} % of \
-             the packets are. Loss rates were not published; the one at which 4 s cost 10 % is used, with windows of \
-             three packets: with larger ones, three duplicate acknowledgements would trigger a fast retransmission, \
-             unknown in 1985.",
+            "A timeout of 40 ms is longer than the round trip, so nothing is sent twice; with 30 ms, {again:.0} % of the packets are. Loss rates were not published; the one at which a timeout of 4 s costs 10 % is used, with windows of three packets: with larger ones, three duplicate acknowledgements would trigger fast retransmit, which was unknown in 1985.",
         ))
         .note(
             "An acknowledgement has 52 bytes. If it cost only the interface's time (0.16 ms), twice as many would \
@@ -261,6 +258,6 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
         ),
     ];
     Ok(sheet.note(
-        "The saving is one operation and one message for three blocks in four, with the settings in the display tables.",
+        "The saving is one operation and one message for three blocks in four, with the settings of the display tables.",
     ))
 }

@@ -52,7 +52,7 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
     while last.get().is_none() {
         if simulation.next(LONGEST)?.is_none() {
             return Err(Error::measurement(
-                "a reader of small pieces does not finish",
+                "a reader of small pieces did not finish",
             ));
         }
     }
@@ -74,7 +74,7 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         .collect::<Result<_>>()?;
     let mut sheet = sheet(
         "7.3 silly windows",
-        "a file sent to a program that reads in small pieces, at the rate of the best transfer",
+        "a file sent to a program that reads in small pieces, as fast as the best transfer",
     );
     for (piece, pair) in PIECES.iter().zip(found.chunks(2)) {
         let [usual, silly] = pair else { continue };

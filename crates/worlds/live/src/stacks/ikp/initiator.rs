@@ -171,7 +171,8 @@ impl LiveConnection for Initiator {
 
     fn notes(&self) -> Vec<String> {
         let violations = self.client.counters().violations;
-        let note = || format!("{violations} packets exceeded the granted segment and were dropped");
+        let note =
+            || format!("packets that exceeded the granted segment and were dropped: {violations}");
         (violations > 0).then(note).into_iter().collect()
     }
 }

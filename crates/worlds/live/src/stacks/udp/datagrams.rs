@@ -133,7 +133,7 @@ impl LiveUdpConversation {
                 ControlStep::GivenUp => {
                     buffers.flags.interrupted()?;
                     return Err(Fault::measurement("the peer has stopped answering")
-                        .hint("it exited, the network lost every control datagram for seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits it)"));
+                        .hint("it exited, the network lost every control datagram for several seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits it)"));
                 }
             }
             self.await_control(buffers)?;
@@ -301,7 +301,7 @@ impl LiveUdpConversation {
             let n = (times - done).min(batch.slots() as u64) as usize;
             if bytes > batch.slot(0).len() {
                 return Err(Fault::input(format!(
-                    "batches of {} datagrams of {bytes} B do not fit",
+                    "a batch of {} datagrams of {bytes} B is too large",
                     batch.slots()
                 ))
                 .hint("use a smaller `batch`"));
@@ -432,7 +432,9 @@ impl LiveUdpConversation {
                         std::hint::spin_loop();
                     }
                     io::ErrorKind::ConnectionRefused => {
-                        return Err(connection_vanished("while a call waited for its answer"));
+                        return Err(connection_vanished(
+                            "while a call was waiting for its answer",
+                        ));
                     }
                     _ => return Err(fault::io_error("recv", &error)),
                 },
@@ -676,7 +678,7 @@ impl LiveConnection for LiveUdpConversation {
         // One that is shorter may have followed those that went together.
         if self.singly && !self.together {
             notes.push(
-                "data units that are paced or vary in size were sent one per call: gso and batch did not apply to them".to_string(),
+                "data units that were paced or varied in size were sent one per call: gso and batch did not apply to them".to_string(),
             );
         }
         notes

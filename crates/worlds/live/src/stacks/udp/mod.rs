@@ -68,8 +68,8 @@ const TABLE: StackTable = StackTable {
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
-            "the host's default; with gso 4 MiB",
-            "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
+            "the host's default; 4 MiB with gso",
+            "SO_RCVBUF in bytes (the kernel doubles it; may exceed rmem_max where permitted)",
         ),
         OptionTable::new(
             "timeout",
@@ -81,7 +81,7 @@ const TABLE: StackTable = StackTable {
             "port",
             OptionKind::PORT,
             "any free port",
-            "first port of the responders; each replica takes the next",
+            "first port of the responders; replicas use consecutive ports",
         ),
     ],
     mapping: ServiceMapping(

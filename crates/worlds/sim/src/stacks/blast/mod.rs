@@ -117,7 +117,7 @@ impl SimBlastStack {
         let hint = "omit `packet` to use the largest that the path carries, or give its links a larger `mtu`";
         if packet == 0 {
             let cause = format!(
-                "a path whose largest packet has {} B leaves no room for data after {headers} B of headers",
+                "a path with packets of at most {} B leaves no room for data after {headers} B of headers",
                 route.mtu
             );
             return Err(Error::input(cause).hint(hint));

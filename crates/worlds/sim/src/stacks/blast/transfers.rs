@@ -58,7 +58,7 @@ impl Transfers {
         );
         connection.end.touch(&context.shared);
         match context
-            .until("its connection to be answered", || {
+            .until("a reply to its connection request", || {
                 connection.end.answered()
             })
             .await?
@@ -115,7 +115,7 @@ impl Transfers {
                 return if have.is_multiple_of(bytes) {
                     Ok(have / bytes)
                 } else {
-                    Err(connection_vanished("inside a data unit"))
+                    Err(connection_vanished("in the middle of a data unit"))
                 };
             }
             have += got;

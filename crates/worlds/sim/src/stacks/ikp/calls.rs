@@ -91,7 +91,7 @@ impl SimIkpConnection {
             Grants::default(),
             &context.shared,
         );
-        calls.answered("its connection to be answered").await?;
+        calls.answered("a reply to its connection request").await?;
         Ok(calls)
     }
 
@@ -194,7 +194,9 @@ impl SimIkpConnection {
     async fn moved(&self, come: &Come) -> Result<()> {
         match self
             .context
-            .until("its data to be moved", || self.end.moved(&come.message))
+            .until("its data to be transferred", || {
+                self.end.moved(&come.message)
+            })
             .await?
         {
             true => Ok(()),
@@ -244,7 +246,7 @@ impl EndpointService for SimIkpConnection {
             if self.asks() {
                 self.context
                     .trace(|line, at| line.leaves(at, SimDepartureKind::Unit, bytes));
-                self.ask(Verb::Put, bytes, 0, "the peer to take its data")
+                self.ask(Verb::Put, bytes, 0, "the peer to accept the data")
                     .await?;
                 self.context
                     .trace(|line, at| line.left(at, SimDepartureKind::Unit, bytes));
@@ -359,7 +361,7 @@ impl EndpointService for SimIkpConnection {
     async fn end_stream(&mut self) -> Result<()> {
         if self.asks() {
             return self
-                .ask(Verb::End, 0, 0, "its end to be acknowledged")
+                .ask(Verb::End, 0, 0, "its END to be acknowledged")
                 .await
                 .map(drop);
         }

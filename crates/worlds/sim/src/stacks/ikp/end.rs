@@ -264,10 +264,10 @@ impl SimIkpEnd {
         match why {
             client::IkpFailure::Silent => {
                 Error::measurement(format!("the peer has been silent for {}", client.options().patience))
-                    .hint("it ended, or the network loses everything; the option `patience` sets how long to wait")
+                    .hint("it ended, or the network loses every packet; the option `patience` sets how long to wait")
             }
             client::IkpFailure::Refused(refusal) => {
-                Error::measurement(format!("the peer refuses the message: {refusal:?}"))
+                Error::measurement(format!("the peer refused the message: {refusal:?}"))
                     .hint("both sides need the same stack with the same options")
             }
         }

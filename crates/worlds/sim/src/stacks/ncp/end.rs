@@ -241,10 +241,10 @@ impl StreamEnd for Rc<SimNcpEnd> {
     fn broken_by(&self) -> Option<&'static str> {
         self.machine.borrow().broken_by().map(|why| match why {
             ImpDeliveryFailure::DeadImp => {
-                "for two minutes, the IMPs reported that the other side's IMP is unreachable"
+                "for two minutes, the IMPs reported that the other side's IMP was unreachable"
             }
             ImpDeliveryFailure::DeadHost => {
-                "for two minutes, the IMPs reported that the other side's host is dead"
+                "for two minutes, the IMPs reported that the other side's host was dead"
             }
             ImpDeliveryFailure::HostSlow => "the other side's host did not accept messages",
             ImpDeliveryFailure::Incomplete => "the IMPs lost messages in transit",

@@ -39,9 +39,9 @@ RPCAwaitCallInd, RPCReturn -> the same, from the other side
 StartBulkGet, StartBulkPut -> 1 byte
 StopBulkGet, AwaitStopBulkGet -> none: the last unit has arrived
 StopBulkPut, AwaitStopBulkPut -> 1 byte that confirms arrival
-end of stream (time limit) -> CLS once everything is delivered
+end of stream (time limit) -> CLS once everything has been delivered
 DisconnectRequest -> CLS
-AwaitDisconnectIndication -> CLS from the peer, then its own",
+AwaitDisconnectIndication -> CLS from the peer, then a CLS in reply",
 );
 
 static TABLE: StackTable = StackTable {
@@ -54,19 +54,19 @@ static TABLE: StackTable = StackTable {
             "links",
             OptionKind::Number(1, 64),
             "1",
-            "messages in flight at once: a link carries one until its RFNM; NETSPD used 4",
+            "messages in flight at once: each link carries one until its RFNM arrives; NETSPD used 4",
         ),
         OptionTable::new(
             "allocate",
             OptionKind::Bytes(1, 1 << 30),
             "8 messages of 1003 B",
-            "bytes that a receiver allocates to its sender, and again as they are read",
+            "bytes that a receiver allocates to its sender, and reallocates as they are read",
         ),
         OptionTable::new(
             "send_buffer",
             OptionKind::BUFFER,
             "16 KiB",
-            "undelivered bytes that a sender may have handed over",
+            "undelivered bytes that the send buffer can hold",
         ),
     ],
     mapping: MAPPING,

@@ -67,7 +67,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "send_buffer",
             OptionKind::BUFFER,
             "10 MB",
-            "unacknowledged bytes that a sender may have handed over",
+            "unacknowledged bytes that the send buffer can hold",
         ),
         OptionTable::new(
             "receive_buffer",
@@ -78,7 +78,7 @@ pub(super) const TABLE: StackTable = StackTable {
         OptionTable::new(
             "mtu",
             OptionKind::Number(quic_options::LEAST_MTU, quic_options::LARGEST_MTU),
-            "1200 B, then discovered up to 1452 B",
+            "1200 B, then up to 1452 B by discovery",
             "fixed UDP payload in bytes, without discovery",
         ),
         OptionTable::new(
@@ -104,7 +104,7 @@ StopBulkPut -> 1 byte that confirms arrival
 AwaitStopBulkPut -> that byte
 end of stream (time limit) -> FIN of the stream
 DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes)
-AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then its own FIN",
+AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN in reply",
 ),
     least_mtu: |stack| {
         stack.number("mtu").unwrap_or(quic_options::LEAST_MTU) + quic_options::HEADERS
@@ -174,7 +174,7 @@ impl QuicPair {
         let needed = terms.mtu().map_or(quic_options::LEAST_MTU, u64::from) + quic_options::HEADERS;
         if route.mtu < needed {
             let cause = format!(
-                "QUIC packets of {needed} B do not fit the path, whose largest packet has {} B",
+                "QUIC packets of {needed} B do not fit the path, which carries packets of at most {} B",
                 route.mtu
             );
             return Err(Error::input(cause).hint(

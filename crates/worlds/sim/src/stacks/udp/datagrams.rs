@@ -97,7 +97,7 @@ impl SimUdpConversation {
                 ControlStep::Answered => return Ok(()),
                 ControlStep::GivenUp => {
                     return Err(Error::measurement("the peer has stopped answering")
-                        .hint("it exited, the network lost every control datagram for seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits it)"));
+                        .hint("it exited, the network lost every control datagram for several seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits it)"));
                 }
             }
             let until = self
@@ -208,7 +208,9 @@ impl SimUdpConversation {
             match received {
                 None => return Ok(false),
                 Some(SimUdpReceived::Refused) => {
-                    return Err(connection_vanished("while a call waited for its answer"));
+                    return Err(connection_vanished(
+                        "while a call was waiting for its answer",
+                    ));
                 }
                 Some(received) => self.arrived(received),
             }

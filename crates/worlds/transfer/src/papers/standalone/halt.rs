@@ -54,7 +54,7 @@ impl fmt::Display for Halt {
             Self::Altered(program) => {
                 write!(
                     f,
-                    "{}: data arrived different from what was sent\nhint: another program is using these ethertypes",
+                    "{}: the data that arrived differs from what was sent\nhint: another program is using these ethertypes",
                     program.name()
                 )
             }

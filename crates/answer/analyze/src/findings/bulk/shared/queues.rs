@@ -97,7 +97,7 @@ pub(crate) fn detect_synchronised_loss(
         return None;
     }
     let what = format!(
-        "at {common} of {moments} moments of loss, several of {} streams lost packets: {coincidences} coincidences, where {expected:.1} would be expected by chance",
+        "at {common} of {moments} moments of loss, several of the {} streams lost packets: {coincidences} coincidences, where {expected:.1} would be expected by chance",
         streams.len()
     );
     Some(Synchronised {
@@ -136,7 +136,7 @@ pub(crate) fn add_queue_advice(
     // What the mean rate would need, or be paced at, is wrong most of the time.
     if port.varies {
         return finding.attempt(format!(
-            "a longer queue before {}: its rate varies",
+            "a longer queue before {}, whose rate varies",
             port.name
         ));
     }
@@ -177,10 +177,10 @@ pub(crate) fn add_queue_advice(
         .rate_bit_s
         .map(|rate| rate / f64::from(port.streams.max(1)))
     else {
-        return finding.attempt("pacing of the senders (`pace` of the host)");
+        return finding.attempt("paced senders (`pace` of the host)");
     };
     let advice = format!(
-        "pacing of the senders at {} (`pace` of the host)",
+        "senders paced at {} (`pace` of the host)",
         units::format_rate(each)
     );
     finding.attempt_by(advice, PlanChange::Pace(senders(context), each))

@@ -15,18 +15,18 @@ pub(crate) fn responder_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     });
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" {name}"));
     let sentence = format!(
-        "{} takes long to answer{which}: {}",
+        "{} is slow to answer{which}: {}",
         worst.place,
         worst.time_in_words()
     );
     let (confidence, attempt) = match is_seen {
         true => (
             0.9,
-            "check what it does for each message; several listeners of one queue group share the work",
+            "check what it does for each message; several listeners in one queue group can share the work",
         ),
         false => (
             0.75,
-            "trace the program that listens on the subject as well: it shows what its threads wait for",
+            "trace the program that listens on the subject as well, to see what its threads wait for",
         ),
     };
     Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))

@@ -23,7 +23,7 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let silent: i64 = worst.costs.requests.iter().map(silent).sum();
     let (why, confidence) = match silent * 2 > worst.cost.ns {
         true => (
-            ", or the end of what it sent was lost before it came here; the server's side alone does not show which",
+            ", or the end of what it sent was lost on the way here; the server's side alone does not show which",
             0.6,
         ),
         false => (", although nothing holds it back", 0.9),
@@ -34,7 +34,7 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, confidence, sentence);
-    Some(found.attempt("check what the client does between its writes: it computes, sleeps, reads a file, or waits for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
+    Some(found.attempt("check what the client does between its writes: it may be computing, sleeping, reading a file, or waiting for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
 }
 
 pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {

@@ -103,7 +103,7 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     Some(found.attempt(if is_of_client {
         "check what the client asks for: names, permissions, rate limits"
     } else {
-        "check what the server logs for them"
+        "check what the server logged about them"
     }))
 }
 
@@ -125,7 +125,10 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     let was_idle = 2 * idle.len() > failed.len();
     let why = match idle.iter().min() {
         Some(least) if was_idle => {
-            format!("; it had been idle for {} before", format_ns(*least as f64))
+            format!(
+                "; idle time before that: at least {}",
+                format_ns(*least as f64)
+            )
         }
         _ => String::new(),
     };
@@ -134,7 +137,7 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     Some(if was_idle {
         found
             .attempt("make the client close idle connections before the server does (keep-alive timeouts)")
-            .attempt("retry on a new connection what may safely be repeated")
+            .attempt("use a new connection to retry what may safely be repeated")
     } else {
         found.attempt("find out why the server closes connections: check its logs, its limits, and whether it crashes or is restarted")
     })
@@ -148,7 +151,7 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         return None;
     }
     let group = FailedGroup::largest(&refused, requests_of(log));
-    let detail = "; nothing listens there";
+    let detail = "; nothing is listening there";
     let sentence = group.connections_in_words(requests_of(log), "refused", detail);
     let found = report_failures(kind, log, &refused, all, sentence);
     Some(found.attempt("check whether the server is running and listening at that address and port (`ss -ltn`), and whether a firewall rejects the connection"))
@@ -181,11 +184,11 @@ pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
         .iter()
         .map(|request| request.network.connect_again)
         .sum();
-    let detail = format!("; their first packets were retransmitted {again} times");
+    let detail = format!("; retransmissions of their first packets: {again}");
     let sentence = group.connections_in_words(requests_of(log), "did not answer", &detail);
     let found = report_failures(kind, log, &silent, all, sentence);
     Some(found.attempt(
-        "check whether the address is right and the host is up, and whether a firewall drops what goes to that port",
+        "check whether the address is right and the host is up, and whether a firewall drops packets to that port",
     ))
 }
 

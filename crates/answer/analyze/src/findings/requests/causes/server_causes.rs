@@ -31,18 +31,18 @@ pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         if at_once <= 2 { 0.95 } else { 0.85 },
         sentence,
     );
-    Some(found.attempt("give it more workers, or make each request shorter"))
+    Some(found.attempt("give it more workers, or make each request take less time"))
 }
 
 pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Away, LEAST_SERVER_NS)?;
     let sentence = format!(
-        "requests wait unread at {} although it handles no other: {}",
+        "requests wait unread at {} although it is handling no others: {}",
         worst.place,
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.8, sentence);
-    Some(found.attempt("check what it does meanwhile: it collects garbage, is stopped, accepts connections late, or does work that was not traced"))
+    Some(found.attempt("check what it does meanwhile: it may collect garbage, be stopped, accept connections late, or do work that was not traced"))
 }
 
 /// Short waits are worth a finding where they have this share of the time; those for locks, which threads of one process hand to each
@@ -158,7 +158,7 @@ pub(crate) fn server_no_core(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         RequestCause::NoCore,
         "is ready to run but gets no core",
         0.95,
-        "give it cores of its own if others use them, or a larger quota (`nr_throttled` in cpu.stat of its control group)",
+        "give it dedicated cores if others use its cores, or a larger quota (`nr_throttled` in cpu.stat of its control group)",
     )
 }
 
@@ -200,7 +200,7 @@ fn of_transaction(
     );
     let found = report_request_cause(kind, log, &worst, wait.confidence(), sentence);
     Some(found.attempt(
-        "keep transactions short: commit before slow work, and change rows that many want last",
+        "keep transactions short: commit before slow work, and change contended rows last",
     ))
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         RequestCause::Collect,
         "pauses to collect garbage",
         0.95,
-        "give it more memory, make less garbage, or choose a collector that does not stop it",
+        "give it more memory, create less garbage, or choose a collector that does not pause it",
     )
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     let is_silent = has_silent_answers(worst.costs);
     let (does, confidence, attempt) = match (knows, untraced) {
         _ if is_silent => (
-            "pauses in the middle of answers, or the end of what it sent was lost before it came here; the client's side alone does not show which",
+            "pauses in the middle of answers, or the end of what it sent was lost on the way here; the client's side alone does not show which",
             0.6,
             "capture at the server as well: a retransmission there shows a loss".to_owned(),
         ),
@@ -317,12 +317,12 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
             "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread".to_owned(),
         ),
         (false, Some(pid)) => (
-            "takes the time",
+            "accounts for the time",
             0.9,
             format!("it is process {pid} on this machine: as root, run `stackline trace --pid {pid}` while the client sends requests, to see what its threads wait for"),
         ),
         (false, None) => (
-            "takes the time",
+            "accounts for the time",
             0.9,
             "run `stackline trace` on the server's machine, as root: it shows what the threads wait for".to_owned(),
         ),
@@ -340,7 +340,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     if unassigned * MANY >= of_place().count() as u64 && unassigned > 0 {
         found.confidence = found.confidence.min(0.6);
         found.sentence += &format!(
-            "; or what it asks takes it: for {} that it made meanwhile the trace does not show what they were made for",
+            "; or the time is spent on {} that it made meanwhile: the trace does not show on whose behalf",
             counted(unassigned, "request")
         );
     }

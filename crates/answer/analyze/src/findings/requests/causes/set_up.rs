@@ -38,17 +38,17 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
             |ns| format!("their deadline of {}", format_ns(ns)),
         );
         let sentence = format!(
-            "{none} of {all} calls of {client} to {server} exceeded {deadline}: {} of the time{again}",
+            "{none} of {all} calls from {client} to {server} exceeded {deadline}: {} of the time{again}",
             percent(worst.share)
         );
         let found = report_request_cause(kind, log, worst, 0.95, sentence);
         return Some(found.attempt("find out what takes the server so long").attempt(
-            "give the calls a longer deadline, or let the server end its work when the deadline is over",
+            "give the calls a longer deadline, or make the server stop working once the deadline has passed",
         ));
     }
     if given_up.are_all(TracedRequest::is_cut_off) {
         let sentence = format!(
-            "{server} sent only parts of {none} of {all} answers to {client}: the rest did not arrive for {} each{again}",
+            "{server} sent only parts of {none} of {all} answers to {client}: the rest of each did not arrive within {}{again}",
             format_ns(worst.each())
         );
         return Some(
@@ -61,7 +61,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     }
     let group = FailedGroup::largest(&given_up.failed, &worst.costs.requests);
     let sentence = format!(
-        "{server} did not answer {none} of {all} requests of {client}{}; {client} gives up after {} each{again}: {} of the time",
+        "{server} did not answer {none} of {all} requests from {client}{}; {client} gives up on each after {}{again}: {} of the time",
         group.consequence,
         format_ns(worst.each()),
         percent(worst.share)
@@ -85,7 +85,7 @@ fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     (share >= LEAST && is_habit(none, all)).then(|| {
         let sentence = format!("{none} of {all} requests got no answer");
         let evidence = log.evidence(
-            "the last of them went unanswered until their connection ended".into(),
+            "the last of them went unanswered until the connection ended".into(),
             &costs.unanswered,
         );
         kind.of_run(share, 0.9, sentence)
@@ -135,13 +135,10 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     let server = NameServer::of(&questions, worst.place);
     let mostly_network = server.as_ref().and_then(NameServer::mostly_network_ns);
     let why = match (asked_again, mostly_network) {
-        (Some(asked), _) => format!(
-            "; {} was asked for again, because no answer came",
-            asked.name
-        ),
+        (Some(asked), _) => format!("; {} was queried again because no answer came", asked.name),
         (None, Some(network_ns)) => {
             format!(
-                "; the round trip to it takes {} of each",
+                "; the round trip to it takes {} of each lookup",
                 format_ns(network_ns)
             )
         }
@@ -155,8 +152,8 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(match mostly_network {
-        Some(_) => "ask a name server that is nearer, cache answers, or put the address into /etc/hosts",
-        None => "ask a name server that answers sooner, cache answers, or put the address into /etc/hosts",
+        Some(_) => "ask a nearer name server, cache answers, or put the address in /etc/hosts",
+        None => "ask a faster name server, cache answers, or put the address in /etc/hosts",
     }))
 }
 
@@ -211,7 +208,7 @@ pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-    Some(found.attempt("check whether the server's listen queue is full (`nstat -az TcpExtListenDrops`), or the network loses packets"))
+    Some(found.attempt("check whether the server's listen queue is full (`nstat -az TcpExtListenDrops`), or whether the network loses packets"))
 }
 
 /// Of what connections that are kept open save, the set-up of one remains.
@@ -271,14 +268,14 @@ pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         "is repeated for each request"
     };
     let sentence = format!(
-        "the TLS or login handshake {} {what}: {}, round trips of {}",
+        "the TLS or login handshake {} {what}: {}, with round trips of {}",
         worst.between(),
         worst.time_in_words(),
         format_ns(trip as f64)
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
     Some(found.attempt(if is_slow {
-        "check what the server computes for it: the length of its key, password hashes"
+        "check what the server has to compute for it: key length, password hashes"
     } else {
         "keep connections open, or resume sessions"
     }))

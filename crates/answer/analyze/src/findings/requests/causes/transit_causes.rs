@@ -53,7 +53,7 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     if let Some(drops) = drops {
         return Some(found.because(drops.evidence(log)));
     }
-    Some(found.attempt("find where they are lost: `stackline watch` on both hosts, `net show` of an emulated network"))
+    Some(found.attempt("find where they are lost: `stackline watch` on both hosts, `net show` for an emulated network"))
 }
 
 pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -79,7 +79,7 @@ pub(crate) fn request_slow_start(kind: &FindingKind, log: &FindingEventLog<'_>) 
         found
             .attempt("keep connections open and reuse them")
             .attempt(
-                "a larger first window at the sender (`initcwnd` of `ip route`), or fewer bytes",
+                "a larger initial window at the sender (`initcwnd` of `ip route`), or fewer bytes",
             ),
     )
 }
@@ -106,7 +106,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     // Where no link was recorded, losses may be what keeps the sender's window small.
     let is_lossy = slowest.is_none() && worst.costs.of_cause(RequestCause::Loss) > 0;
     let why = if is_lossy {
-        "; whether the path can carry no more or losses keep the sender's window small is unknown"
+        "; it is unknown whether the path can carry no more or losses keep the sender's window small"
     } else if is_full {
         ""
     } else {
@@ -129,9 +129,9 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         .evidence
         .extend(slowest.map(|slowest| slowest.evidence(log)));
     Some(found.attempt(if is_full {
-        "send less (compress, ask for parts), or use a faster path"
+        "send less (compress, or request only parts), or use a faster path"
     } else {
-        "keep connections open to avoid slow start; check whether the sender is slow to read the data it sends, from a disk for example"
+        "keep connections open to avoid slow start; check whether the sender is slow to read the data it sends, for example from a disk"
     }))
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let (each, share) = (format_ns(worst.each()), percent(worst.share));
     let Some(queue) = ContendedQueue::of(log, &worst.messages(log)) else {
         let sentence = format!(
-            "messages {} take {each} longer on the network than the quickest: {share} of the time; they wait in its queues, or are lost",
+            "messages {} take {each} longer on the network than the fastest: {share} of the time; they wait in queues, or are lost",
             worst.between_both()
         );
         let found = report_request_cause(kind, log, &worst, 0.8, sentence);
@@ -152,7 +152,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .words(log)
         .map_or_else(String::new, |whose| format!(": {whose}"));
     let sentence = format!(
-        "messages {} wait {each} in queues: {share} of the time, before {}{whose}",
+        "messages {} wait {each} in queues, {share} of the time, before {}{whose}",
         worst.between_both(),
         queue.port
     );
@@ -165,7 +165,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     Some(
         found
             .attempt(less)
-            .attempt("send less of what fills it, or pace it"),
+            .attempt("reduce or pace the traffic that fills it"),
     )
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
 }
 
 /// What makes one round trip of several.
-const ONE_TRIP: &str = "make the driver send each statement at once, or prepare it once and reuse it: one round trip each";
+const ONE_TRIP: &str = "make the driver send each statement in one step, or prepare it once and reuse it: one round trip each";
 
 /// How many round trips most of the requests take that have most of a cost.
 fn usual_round_trips(worst: &Worst<'_>) -> u64 {
