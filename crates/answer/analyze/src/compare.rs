@@ -292,7 +292,7 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
 fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
         return Err(format!(
-            "{} and {} counted runs, but each needs two or more",
+            "{} and {} counted runs, but each side needs two",
             a.n, b.n
         ));
     };
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!((c.verdict, c.ci95), (ComparisonVerdict::CannotTell, None));
         assert_eq!(
             c.reason.unwrap(),
-            "1 and 2 counted runs, but each needs two or more"
+            "1 and 2 counted runs, but each side needs two"
         );
         assert_eq!(compare_values(RunMetric::Response, &[], &[1.0]), None);
     }

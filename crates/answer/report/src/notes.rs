@@ -351,7 +351,12 @@ fn limited(name: &str, side: &SideSummary) -> Option<String> {
     let said: Vec<String> = worth
         .map(|(by, share)| format!("{} by {by}", percent(share)))
         .collect();
-    (!said.is_empty()).then(|| format!("share of {name} sending time limited: {}", said.join(", ")))
+    (!said.is_empty()).then(|| {
+        format!(
+            "share of the {name}'s sending time that was limited: {}",
+            said.join(", ")
+        )
+    })
 }
 
 /// Without what a table does not show anyhow: the CPU time of hosts is in the JSON.

@@ -194,7 +194,7 @@ const COLUMNS: [PaperColumn; 12] = [
     }),
     PaperColumn::right(
         "off %",
-        "the simulation compared with the printed figure, or the formula where nothing is simulated",
+        "deviation of the simulation, or of the formula where nothing is simulated, from the printed figure",
         |row, _| row.off_percent.map(|off| format!("{off:.1}")),
     ),
     PaperColumn::left("why", "", |row, _| row.why.clone()),

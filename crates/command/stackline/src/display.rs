@@ -444,7 +444,7 @@ struct OwnDisplay {
 impl OwnDisplay {
     fn start() -> Result<Self> {
         let directory = scratch::create_directory("display")
-            .map_err(|error| output::unwritten("a directory for a socket", &error))?;
+            .map_err(|error| output::unwritten("to the temporary directory", &error))?;
         let address = DisplayAddress::Unix(directory.path().join("display"));
         let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
         server.listen(DisplayListener::at(&address)?, |why| output::say(&why));

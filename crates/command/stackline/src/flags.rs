@@ -177,7 +177,7 @@ pub(crate) enum StacklineCommand {
     Predict(PredictFlags),
     /// Find which changes would matter, using a designed experiment
     ///
-    /// Reports the gain from each factor, with its confidence interval, and the limit behind it.
+    /// Reports the gain from each factor, with its confidence interval, and the next limit if it were infinite.
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
     Factors(Factors),
     /// List the stacks of a world, or the options of one stack

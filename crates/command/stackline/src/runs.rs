@@ -48,7 +48,7 @@ fn list(flags: &RunsFlags) -> Result {
     let shown: Vec<KeptRun> = runs.by_ref().take(most).collect();
     let more = runs.next().is_some();
     if flags.json {
-        let runs: Vec<_> = shown.iter().map(|run| value(run)).collect();
+        let runs: Vec<_> = shown.iter().map(value).collect();
         output::json(
             &json!({ "root": root.display().to_string(), "runs": runs, "more": more }),
             false,
@@ -66,7 +66,7 @@ fn list(flags: &RunsFlags) -> Result {
         ))?;
         return Ok(Exit::Done);
     }
-    let rows = shown.iter().map(|run| row(run)).collect::<Vec<_>>();
+    let rows = shown.iter().map(row).collect::<Vec<_>>();
     output::print(&stackline_report::kept_run_table(&rows))?;
     if more {
         output::say(&format_args!("the newest {NEWEST}; --all lists all"));

@@ -133,7 +133,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
             }
             _ => {
-                "`stackline stacks NAME` prints a stack's options and its mapping to system calls; with `--in simulated`, the simulated ones.\n"
+                "`stackline stacks NAME` prints a stack's options and its mapping to system calls; with `--in simulated`, those of the simulated stack.\n"
             }
         };
         output::print(&format!("{list}\n{more}"))?;

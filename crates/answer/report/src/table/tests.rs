@@ -232,7 +232,8 @@ fn marks_say_from_where_they_count() {
 fn what_a_rate_is_over_is_said_where_runs_differ() {
     let mut summary = summaries().remove(1);
     let says = |s: &Summary| {
-        table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate weights runs equally")
+        table(std::slice::from_ref(s), &TableOptions::default())
+            .contains("a rate weights runs equally")
     };
     (summary.normalised_sd, summary.main) = (Some(0.04), Some(RunMetric::Response));
     assert!(!says(&summary));

@@ -143,6 +143,30 @@ const EXAMPLES: &[ExampleRow] = &[
         ],
     ),
     (
+        "runs note",
+        &[
+            "stackline runs note last 'after the kernel update'",
+            "stackline runs note before baseline",
+            "stackline runs note before ''",
+        ],
+    ),
+    (
+        "runs remove",
+        &[
+            "stackline runs remove before after",
+            "stackline runs remove last",
+            "stackline runs remove stackline-runs/20261128-203611-before",
+        ],
+    ),
+    (
+        "runs prune",
+        &[
+            "stackline runs prune --keep 50 --dry-run",
+            "stackline runs prune --older-than 30d",
+            "stackline runs prune --most-size '2 GB'",
+        ],
+    ),
+    (
         "net down",
         &[
             "stackline net down wan",

@@ -315,7 +315,7 @@ fn what_cannot_be_loaded() {
         ),
         (
             &["load", "a", "data", "--placement", "given:7"],
-            "names disk 7, but there are only 2",
+            "names disk 7, but the number of disks is 2",
             "numbered from 0",
         ),
         (

@@ -1381,6 +1381,6 @@ fn a_secret_is_no_argument() {
     ];
     place
         .stackline(&short)
-        .fails(2, &["has only 5 characters"])
+        .fails(2, &["the secret is too short: its length is 5"])
         .hints("8 to");
 }

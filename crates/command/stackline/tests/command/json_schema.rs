@@ -51,8 +51,9 @@ fn live_results(outputs: &mut Outputs) {
     outputs.of("run", &place, &words);
     let failing = "1 rr 32*10; 1 bulk_get 1000*10 < file in";
     outputs.of("run", &place, &["run", "--json", "-e", failing]);
-    let gate = ["compare", "--json", "last~1", "last", "--fail-above", "5%"];
-    outputs.of("compare", &place, &gate);
+    place
+        .stackline(&["runs", "note", "last", "fails"])
+        .succeeds();
     outputs.of("runs", &place, &["runs", "--json"]);
 }
 
@@ -73,8 +74,25 @@ fn simulated_results(outputs: &mut Outputs) {
         outputs.of("run", &place, &words);
     }
     outputs.of("compare", &place, &["compare", "--json", "before", "after"]);
+    slower(outputs, &place);
     let words = ["lifelines", "--json", "--lines", "before"];
     outputs.of("lifelines", &place, &words);
+}
+
+/// A gate that something does not pass.
+fn slower(outputs: &mut Outputs, place: &Place) {
+    let network =
+        |rate: &str| format!("network n {{ host a, b; link a - b {rate} 5 ms loss 1%; }}");
+    for (name, rate) in [("fast", "10 Mbit/s"), ("slow", "5 Mbit/s")] {
+        let text = format!(
+            "{} 3 from a to b bulk_put 1000*300 over tcp across n in simulated;",
+            network(rate)
+        );
+        let words = ["run", "--json", "--name", name, "-e", &text];
+        outputs.of("run", place, &words);
+    }
+    let gate = ["compare", "--json", "fast", "slow", "--fail-above", "5%"];
+    outputs.of("compare", place, &gate);
 }
 
 fn mistakes_and_failures(outputs: &mut Outputs) {

@@ -154,7 +154,7 @@ fn the_longest_outage_of_a_trace_is_shown() {
         "-e",
         "network n { host a, b; link a - b trace \"up\" 1 ms; }",
     ]);
-    let line = "a - b rate: up repeats every 4.20 s; its longest pause is 2.00 s, from 150 ms on";
+    let line = "a - b rate: up repeats every 4.20 s; its longest pause is 2.00 s, starting at";
     assert!(shown.succeeds().out.contains(line), "{}", shown.out);
 }
 

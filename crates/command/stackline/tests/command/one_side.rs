@@ -309,7 +309,10 @@ fn a_server_that_resets_an_idle_connection_failed_the_request() {
         says(&found[0], "1 of 2 requests") && says(&found[0], "reset"),
         "{found:?}"
     );
-    assert!(says(&found[0], "idle for at least 5.0"), "{found:?}");
+    assert!(
+        says(&found[0], "idle time before that: at least 5.0"),
+        "{found:?}"
+    );
 }
 
 #[test]

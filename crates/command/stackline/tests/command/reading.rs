@@ -368,8 +368,8 @@ fn a_comparison_that_cannot_tell_is_no_pass() {
     judged("two", "two").succeeds();
     judged("two", "other").fails(2, &["nothing to compare"]);
     for (a, b, why) in [
-        ("one", "one", "each needs two or more"),
-        ("one", "two", "each needs two or more"),
+        ("one", "one", "each side needs two"),
+        ("one", "two", "each side needs two"),
         ("two", "more", "no measurement in common"),
     ] {
         let output = judged(a, b);

@@ -1,7 +1,7 @@
 //! The list of kept runs, notes about them, and their removal.
 
 use crate::support::{Place, pair};
-use std::fs;
+use std::path::PathBuf;
 
 /// A place with runs `a`, `b` and `c`, in this order.
 fn place() -> Place {
@@ -108,8 +108,8 @@ fn runs_are_removed_by_name_or_by_a_rule_that_spares_notes() {
 fn a_link_in_a_run_is_not_followed_when_it_is_removed() {
     let place = place();
     place.write("precious", "x");
-    let run = place.path("stackline-runs");
-    let run = fs::read_dir(&run).unwrap().next().unwrap().unwrap().path();
+    let json = place.stackline(&["runs", "--json"]).succeeds().json();
+    let run = PathBuf::from(json["runs"][0]["path"].as_str().unwrap());
     std::os::unix::fs::symlink(place.path(""), run.join("elsewhere")).unwrap();
     place
         .stackline(&["runs", "remove", run.to_str().unwrap()])

@@ -64,7 +64,7 @@ fn any_percentile_is_the_same_in_table_csv_and_json_and_absent_where_calls_are_t
         "{table}"
     );
     assert!(
-        table.contains("p99.99 is absent: 10000 values are needed, but only 100 were measured"),
+        table.contains("p99.99 is absent: 10000 values needed, but only 100 measured"),
         "{table}"
     );
     let json: serde_json::Value = serde_json::from_str(&show("--json")).unwrap();

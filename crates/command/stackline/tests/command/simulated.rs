@@ -223,7 +223,7 @@ fn what_this_world_alone_can_do_is_refused_elsewhere() {
     run(&["--seeds", "1..4"])
         .fails(2, &["--seeds requires the simulated world"])
         .hints("--in simulated");
-    run(&["--check-determinism"]).fails(2, &["--check-determinism is for the simulated world"]);
+    run(&["--check-determinism"]).fails(2, &["--check-determinism requires the simulated world"]);
     run(&["--capture", "all"])
         .fails(2, &["the live world has no modelled network"])
         .hints("--in simulated");

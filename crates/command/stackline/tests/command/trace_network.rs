@@ -117,7 +117,7 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
         .as_str()
         .unwrap();
     assert!(
-        sentence.contains("in queues, ") && sentence.contains(", before edge>client: of the "),
+        sentence.contains("of the time, in queues before edge>client: of the "),
         "{sentence}"
     );
     assert!(

@@ -278,7 +278,7 @@ impl Checker<'_> {
         let trouble = if !matches!(data.count, CountItem::Open) {
             Some((
                 "specify either the whole FILE or a number of data units, not both",
-                "omit the number or amount, or `whole`",
+                "omit `whole`, or omit the number or amount",
             ))
         } else if sends(PairSide::Initiator) && sends(PairSide::Responder) {
             Some((

@@ -77,7 +77,7 @@ pub(super) fn netspd() -> Sheet {
         }
     }
     sheet
-        .note("Fitted to the row without hops: a message takes 248 ms on the two hosts together, and 154 ms on the slower one alone. One link has one message in flight; four links have four, which is the window, over lines that carry 38 kbit/s.")
+        .note("Fitted to the row without hops: a message takes 248 ms on the two hosts together, and 154 ms on the slower one alone. One link has one message in flight; four links have four (the window), and the lines carry at most 38 kbit/s.")
         .note("In the FTP rows, the TENEX file system is the limit.")
 }
 

@@ -63,7 +63,7 @@ pub(super) fn table() -> Sheet {
     columns.extend(keys.into_iter().zip(titles.iter().map(String::as_str)));
     let mut sheet = Sheet::new(
         "Table 2",
-        "buffer size, in characters, that lets a terminal print without a pause, by miles of each further hop: \
+        "buffer size, in characters, that lets a terminal print without a pause, by the length of each additional hop in miles: \
          published / formula",
         &columns,
     );

@@ -159,9 +159,10 @@ fn paced_by_window(
     let paces = congestion.starts_with("bbr") && context.account(part).is_none();
     let lets = pipe::window_limited_bit_s(to_f64(part.receive_buffer()?), trip)?;
     let is_filled = part.pair_bit_s() >= FILLED * lets;
+    let opening = context.measurement.opening_s() / context.measurement.basis_s();
     (paces && is_filled && counted >= LEAST)
         .then(|| context.measurement.fullness(part))?
-        .map(|full| 1.0 - full)
+        .map(|full| (1.0 - full - opening).max(0.0))
 }
 
 /// Whether a transfer is long enough to have so many bytes on their way after its window opened: a congestion window that doubles has let as
@@ -267,8 +268,8 @@ fn in_flight(part: &MeasuredPart<'_>) -> Option<InFlight> {
     })
 }
 
-/// A sender at this share of the rate that a window allows is limited by it.
-const FILLED: f64 = 0.85;
+/// A sender that paces at this share of the rate that a window allows is limited by it: its probing of the path goes below that rate.
+const FILLED: f64 = 0.6;
 
 /// More than this times the rate that a window allows is not a rounding error.
 const SLACK: f64 = 1.2;

@@ -152,7 +152,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .words(log)
         .map_or_else(String::new, |whose| format!(": {whose}"));
     let sentence = format!(
-        "messages {} wait {each} in queues, {share} of the time, before {}{whose}",
+        "messages {} wait {each}, {share} of the time, in queues before {}{whose}",
         worst.between_both(),
         queue.port
     );
