@@ -58,7 +58,7 @@ fn spans_show_no_secret() {
         "http.route=/cart/{id}; http.status_code=200",
         "exception.type=KeyError; exception.message=…",
         "app.pin_secret=…",
-        "the span \"SELECT ?\" has no trace",
+        "the span \"SELECT ?\" has an invalid trace ID",
         "a value has the wrong type at line 19",
     ];
     hides(

@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(kind(&[2; 7], 16), "2^(7-3) fraction of resolution 4");
         assert_eq!(
             kind(&[2; 12], 24),
-            "screening design (Plackett and Burman) of 20 combinations"
+            "screening design (Plackett-Burman) of 20 combinations"
         );
         assert_eq!(kind(&[2, 3, 4], 10), "one factor at a time, 7 combinations");
         assert!(Design::new(&[2, 3], Wish::Fraction(4)).is_err());

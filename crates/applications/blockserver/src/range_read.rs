@@ -48,9 +48,9 @@ pub fn range_while(
     goes_on: impl Fn() -> bool,
     take: impl FnMut(u64, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
-    let (mut waiting, mut lost) = (0, BTreeMap::new());
+    let (mut waiting, mut lost) = (BTreeSet::new(), BTreeMap::new());
     let result = read(client, set, numbers, &mut waiting, &mut lost, goes_on, take);
-    if waiting > 0 {
+    if !waiting.is_empty() {
         // Where nothing can be asked for any more, nothing comes.
         let _ = client.withdraw(set.id);
     }
@@ -66,7 +66,7 @@ fn read(
     client: &BlockClient,
     set: &OpenSet,
     numbers: Range<u64>,
-    waiting: &mut u64,
+    waiting: &mut BTreeSet<u64>,
     lost: &mut BTreeMap<u64, Why>,
     goes_on: impl Fn() -> bool,
     mut take: impl FnMut(u64, Vec<u8>) -> Result<()>,
@@ -75,36 +75,41 @@ fn read(
     let ahead = (AHEAD / u64::from(set.about.block_size)).clamp(8, limits::LONGEST_LIST as u64);
     let mut next = first;
     let mut heard = Instant::now();
-    while next < end || *waiting > 0 {
+    while next < end || !waiting.is_empty() {
         if !goes_on() {
             return Err(Error::interrupted());
         }
         // Asked for in halves, so that there is always some on its way.
-        if *waiting <= ahead / 2 && next < end {
-            let more = (next + ahead - *waiting).min(end);
+        let on_its_way = waiting.len() as u64;
+        if on_its_way <= ahead / 2 && next < end {
+            let more = (next + ahead - on_its_way).min(end);
             client.request(set.id, (next..more).collect(), false)?;
-            *waiting += more - next;
+            waiting.extend(next..more);
             next = more;
         }
         match client.next(Some(ASK)) {
             Some(BlockClientEvent::Block(block)) if block.head.set == set.id && block.wanted => {
-                *waiting = waiting.saturating_sub(1);
-                take(block.head.number, block.data)?;
-                heard = Instant::now();
+                // A block may come twice: it was asked for before this read, and came while that asked for it again.
+                if waiting.remove(&block.head.number) {
+                    take(block.head.number, block.data)?;
+                    heard = Instant::now();
+                }
             }
             Some(BlockClientEvent::Failed {
                 set: of,
                 number,
                 why,
             }) if of == set.id => {
-                *waiting = waiting.saturating_sub(1);
-                lost.insert(number, why);
-                heard = Instant::now();
+                if waiting.remove(&number) {
+                    lost.insert(number, why);
+                    heard = Instant::now();
+                }
             }
             None if heard.elapsed() >= SILENCE => {
                 return Err(Error::measurement(format!(
-                    "not all blocks of {} arrived: {waiting} missing",
-                    set.about.name
+                    "not all blocks of {} arrived: {} missing",
+                    set.about.name,
+                    waiting.len()
                 ))
                 .hint("`stackline blocks list` shows which servers are up"));
             }

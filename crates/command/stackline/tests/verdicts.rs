@@ -329,19 +329,19 @@ fn what_a_world_cannot_do_is_refused_by_every_command() {
             NARROW,
             "1 from a to b bulk_put 1024*2 over quic across n",
             "simulated",
-            "do not fit the path",
+            "too large for the path",
         ),
         (
             NARROW,
             "1 from a to b bulk_put 1024*2 over ikp across n",
             "simulated",
-            "do not fit the path",
+            "too large for the path",
         ),
         (
             PLAIN,
             "1 from a to b bulk_put 1024*2 over blast(packet = 9000) across n",
             "emulated",
-            "do not fit the path",
+            "too large for the path",
         ),
         (
             PLAIN,

@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(check_owner(geteuid().as_raw()), Ok(()));
         let refusal = check_owner(geteuid().as_raw() + 1).unwrap_err();
         assert!(
-            refusal.message.contains("holds this network's socket"),
+            refusal.message.contains("owns this network's socket"),
             "{refusal}"
         );
         assert_eq!(

@@ -112,7 +112,7 @@ mod tests {
                     mtu_bytes: Some(900),
                     ..link.clone()
                 },
-                "the MTU",
+                "MTU",
             ),
             (
                 0,
@@ -120,7 +120,7 @@ mod tests {
                     queue: queue(Discipline::DropTail),
                     ..link.clone()
                 },
-                "the discipline",
+                "the queue discipline",
             ),
             (1, link, "no link 1"),
         ];

@@ -213,7 +213,13 @@ mod tests {
     fn a_picture_that_ends_early_is_refused() {
         let mut cutter = Cutter::new(describe_pyramid(10, 3).unwrap()).unwrap();
         cutter.row(&[0; 30]).unwrap();
-        assert!(cutter.finish().unwrap_err().message.contains("2 rows"));
+        assert!(
+            cutter
+                .finish()
+                .unwrap_err()
+                .message
+                .contains("missing rows: 2")
+        );
         assert!(describe_pyramid(0, 5).is_err() && describe_pyramid(5, 1 << 21).is_err());
     }
 }

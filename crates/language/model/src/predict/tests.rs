@@ -356,7 +356,7 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
         loss_good: 0.0,
         loss_bad: 1.0,
     };
-    says(lossy, bulk(100_000_000), "bursts of loss");
+    says(lossy, bulk(100_000_000), "loss bursts");
     let mut few = bulk(1_000_000);
     few.stack
         .options

@@ -237,7 +237,7 @@ fn delays_in_the_specification_limit_the_caller() {
     assert!(
         found[0]
             .sentence
-            .contains("it itself delays each of 100 calls by 80.0 ms"),
+            .contains("it delays each of its 100 calls by 80.0 ms"),
         "{}",
         found[0].sentence
     );

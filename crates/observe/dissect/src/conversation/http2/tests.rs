@@ -586,11 +586,11 @@ fn a_gap_between_frames_loses_its_side() {
     assert_eq!(
         fed.dissect_lines()[3..],
         [
-            "0 void: bytes of its connection's frames were not captured",
+            "0 void: some bytes of its connection's frames were not captured",
             "1 request begins > 79",
             "1 request is GET /3",
             "1 request ends > 125",
-            "1 void: bytes of its connection's frames were not captured",
+            "1 void: some bytes of its connection's frames were not captured",
         ]
     );
     fed.unseen('>', 1);
