@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "3 of them are from programs other than the traced one; findings do not cover",
-                "their time",
+                "requests from programs other than the traced one: 3; findings do not cover their",
+                "time",
                 "answering processes (pid): python3 on app: 811, 815, 820"
             ]
         );

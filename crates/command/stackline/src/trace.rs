@@ -126,7 +126,7 @@ fn setting(flags: &flags::TraceFlags, programs: &[TracedProgram]) -> Result<Trac
             "use `stackline trace --on {word} HOST -- COMMAND`; `stackline net show {word}` lists the hosts"
         )));
     }
-    let (emulation, network) = open_host_network(&text, first)?;
+    let (emulation, network) = open_host_network(&text, flags.network.as_deref(), first)?;
     for program in programs {
         is_host(&network, &program.host)?;
     }
@@ -162,12 +162,14 @@ fn try_again(
 /// Traces one program on a host of a network (`net exec --trace`).
 pub(crate) fn trace_one_program(
     text: &flags::SpecTextFlags,
+    network: Option<&str>,
     host: &str,
     command: &[OsString],
 ) -> Result {
     let words = [&[host.into(), "--".into()], command].concat();
     trace(&flags::TraceFlags {
         on: text.spec.clone(),
+        network: network.map(ToOwned::to_owned),
         pid: Vec::new(),
         container: Vec::new(),
         unit: Vec::new(),

@@ -28,6 +28,9 @@ pub(crate) struct TraceFlags {
     /// An emulated network, given as a specification or by the name of one that is up; HOST is then one of its hosts
     #[arg(long, value_name = "NETWORK")]
     pub(crate) on: Option<PathBuf>,
+    /// The network of the specification, if several have the first host
+    #[arg(long, value_name = "NAME", requires = "on")]
+    pub(crate) network: Option<String>,
     /// Running processes, here or in containers, with their children
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,

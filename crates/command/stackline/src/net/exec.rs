@@ -21,7 +21,12 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         let _ = set_pdeathsig(Signal::SIGKILL);
     }
     if flags.trace {
-        return crate::trace::trace_one_program(&text, host, &flags.command);
+        return crate::trace::trace_one_program(
+            &text,
+            flags.network.as_deref(),
+            host,
+            &flags.command,
+        );
     }
     let (mut emulation, network) = match by_name(&text)? {
         Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),

@@ -13,10 +13,18 @@ use stackline_emu::client::Emulation;
 use stackline_emu::engine::EmulatorOptions;
 
 /// The network that a text declares, or that is up by its name, and that has such a host: made, or joined where it is up.
-pub(crate) fn open_host_network(text: &SpecTextFlags, host: &str) -> Result<(Emulation, Network)> {
+pub(crate) fn open_host_network(
+    text: &SpecTextFlags,
+    network: Option<&str>,
+    host: &str,
+) -> Result<(Emulation, Network)> {
+    let selection = NetworkSelection {
+        network,
+        ..NetworkSelection::default()
+    };
     match by_name(text)? {
         Some((emulation, up)) => Ok((emulation, up.network)),
-        None => declared(&NetworkSelection::default(), text, host),
+        None => declared(&selection, text, host),
     }
 }
 

@@ -222,6 +222,28 @@ until [ -e asked ]; do sleep 0.05; done
 "#;
 
 #[test]
+fn one_of_several_networks_is_chosen_by_name() {
+    let Some(place) = place("near") else { return };
+    let one = std::fs::read_to_string(place.path("net.stackline")).unwrap();
+    let other = one.replace("near_", "far_");
+    place.write("both.stackline", format!("{one}\n{other}"));
+    let trace = |more: &[&str]| {
+        let words = [
+            &["trace", "--on", "both.stackline"],
+            more,
+            &["client", "--", "true"],
+        ];
+        place.stackline(&words.concat())
+    };
+    let far = format!("far_{}", std::process::id());
+    let undecided = trace(&[]);
+    undecided
+        .fails(2, &["2 networks have a host client"])
+        .hints(&format!("--network {far}"));
+    trace(&["--network", &far]).succeeds();
+}
+
+#[test]
 fn what_the_last_program_leaves_running_did_not_fail() {
     let Some(place) = place("left") else { return };
     place.write("silent.py", SILENT_SERVER);

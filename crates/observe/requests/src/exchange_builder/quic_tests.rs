@@ -160,7 +160,7 @@ fn without_secrets_no_request_is_invented() {
         let (exchanges, unknown, _) = seen(&session, plan.transit_us, doors, false);
         assert_eq!(exchanges.len(), 1, "its set-up alone");
         assert_eq!(unknown.sealed_quic, 1);
-        assert!(unknown.lines()[0].ends_with("their contents were not read"));
+        assert!(unknown.lines()[0].ends_with("its contents were not read"));
     }
 }
 

@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(hours[0], 36_000, "all, as long as half is free");
         assert!(hours.iter().all(|kept| *kept > 50), "{hours:?}");
         let note = sample.note("requests").unwrap();
-        assert!(note.starts_with("requests are a sample: ") && note.contains("100 MiB on disk"));
+        assert!(note.starts_with("requests are a sample, ") && note.contains("at most 100 MiB"));
     }
 
     #[test]

@@ -266,7 +266,7 @@ mod tests {
         }
         let said = recorder.finish().unwrap_err();
         assert!(
-            said.starts_with("events of packets are a sample: ") && said.contains("8 MiB on disk"),
+            said.starts_with("events of packets are a sample, ") && said.contains("at most 8 MiB"),
             "{said}"
         );
         let written: usize = kept
