@@ -275,7 +275,7 @@ fn backlog(summary: &Summary) -> Vec<String> {
         units::format_time(response.mean),
     );
     vec![format!(
-        "calls were answered more slowly than they were scheduled: of the mean time of {mean}, {wait} is the caller's backlog, not network delay; the call itself took {call}. Without an interval between calls, or with more concurrent pairs, there is no backlog"
+        "calls were answered more slowly than they were scheduled: of the mean time of {mean}, {wait} is the caller's backlog, not network delay; the call itself took {call}. A longer interval, or the same rate spread over more concurrent pairs, reduces the backlog"
     )]
 }
 

@@ -213,7 +213,7 @@ fn what_is_not_simulated_is_refused_with_a_hint() {
     };
     let failure = runs_within(&text, few).unwrap_err();
     assert!(
-        failure.message.starts_with("time stands still"),
+        failure.message.starts_with("virtual time is stuck"),
         "{failure}"
     );
 }

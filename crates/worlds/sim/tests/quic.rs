@@ -294,7 +294,10 @@ fn packets_fit_the_path() {
     let failure = refused(&format!(
         "{narrower}1 from a to b bulk_put 10000*10 over quic across wan;"
     ));
-    assert!(failure.message.contains("do not fit the path"), "{failure}");
+    assert!(
+        failure.message.contains("too large for the path"),
+        "{failure}"
+    );
     assert!(failure.hint.is_some());
 }
 

@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(
             default_of("size"),
             format!(
-                "{}; {} where more than the missing data is retransmitted",
+                "{}; {} if more than the missing data is retransmitted",
                 bytes(selective),
                 bytes(full)
             )

@@ -162,7 +162,11 @@ fn by_arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<
     }
     let delay = terms(part)?;
     let held = held_arrivals(context, part, delay, near)?;
-    let share = held.held_s / context.measurement.basis_s();
+    // What programs do outside their operations is no wait.
+    let outside = [PairSide::Initiator, PairSide::Responder]
+        .map(|side| context.outside_share(part.index, side));
+    let left = 1.0 - outside.into_iter().fold(0.0, f64::max);
+    let share = (held.held_s / context.measurement.basis_s()).min(left);
     if share < LEAST {
         return None;
     }
