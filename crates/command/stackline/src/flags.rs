@@ -116,9 +116,10 @@ Examples:
   stackline query before after \\
       'SELECT run_name, avg(elapsed_s) FROM results GROUP BY run_name'
   stackline query RUN \\
-      'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n DESC'
+      'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n'
 
-Tables: results, and events for runs made with --trace; for columns, see docs/JSON.md.";
+Tables: results, and events for runs made with --trace. docs/JSON.md has the
+columns.";
 
 const AFTER_REPRODUCE: &str = "\
 Examples:

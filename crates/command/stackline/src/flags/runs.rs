@@ -57,6 +57,9 @@ pub(crate) struct RunsRemove {
 }
 
 #[derive(Args, Debug)]
+#[command(
+    override_usage = "stackline runs prune [OPTIONS] <--keep|--older-than|--most-size> <LIMIT>"
+)]
 #[command(group(clap::ArgGroup::new("rule").args(["keep", "older_than", "most_size"]).required(true).multiple(true)))]
 pub(crate) struct RunsPrune {
     /// Remove all but the newest NUMBER runs
