@@ -47,6 +47,11 @@ impl TracedNetwork {
         })
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.network.name
+    }
+
     /// Records what happens in it from now on within so many bytes, unless others use it: it has to be begun anew for that.
     pub(crate) fn record(&mut self, run: &Path, most_bytes: u64) -> Result<Option<NetworkEvents>> {
         if self.others > 0 {

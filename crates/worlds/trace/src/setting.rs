@@ -185,7 +185,7 @@ impl TraceSetting {
     }
 
     fn entered(&self, program: &TracedProgram, end: Option<&HostProgramEnd>) -> Result<Command> {
-        let Some(TracedNetwork { word, .. }) = &self.network else {
+        let Some(network) = &self.network else {
             let mut command = Command::new(&program.command[0]);
             command.args(&program.command[1..]);
             return Ok(command);
@@ -198,8 +198,10 @@ impl TraceSetting {
         if let Some(end) = end {
             command.arg("--end-to").arg(end.path());
         }
+        // A text may declare several networks with that host.
         command
-            .args([word, &program.host, "--"])
+            .args(["--network", network.name()])
+            .args([network.word.as_str(), &program.host, "--"])
             .args(&program.command);
         Ok(command)
     }

@@ -78,7 +78,7 @@ fn any_percentile_is_the_same_in_table_csv_and_json_and_absent_where_calls_are_t
     assert!(further["p99.99"].is_null(), "{further}");
     assert_eq!(
         row["absent"]["response_s p99.99"],
-        "10000 values are needed, but only 100 were measured"
+        "10000 values needed, but only 100 measured"
     );
     let csv = show("--csv");
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
