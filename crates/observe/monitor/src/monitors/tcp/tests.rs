@@ -223,7 +223,7 @@ fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
     let mut observed = Observed::default();
     tcp.finish(&mut log, &mut observed);
     assert!(
-        observed.notes[0].starts_with("65537 TCP events"),
+        observed.notes[0].ends_with("left out: 65537"),
         "{:?}",
         observed.notes
     );
