@@ -264,7 +264,7 @@ fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
     let drops = away.get("receive_buffer_loss");
     assert!(drops.is_of_units && drops.share > 0.4, "{drops:?}");
     assert!(
-        drops.sentence.ends_with("its reader does not keep up"),
+        drops.sentence.ends_with("the reader does not keep up"),
         "{drops:?}"
     );
     assert!(drops.confidence >= 0.8, "{drops:?}");
