@@ -77,8 +77,11 @@ fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
         return Vec::new();
     }
     let mut lines = vec![String::new()];
-    let has_chance = |c: &&&MeasurementComparison| !c.metrics.iter().all(is_deterministic);
-    if claimed.iter().any(|c| has_chance(&c)) {
+    if claimed
+        .iter()
+        .flat_map(|c| &c.metrics)
+        .any(|m| !is_deterministic(m))
+    {
         lines.push(
             "An interval covers variation within each run, not changes between the runs."
                 .to_owned(),
@@ -126,12 +129,11 @@ fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) ->
 
 /// Measurement, part where there are several, and stack where the text does not name it.
 fn name(label: &Label, all: &[MeasurementComparison]) -> String {
-    let is_other_part = |other: &&Label| other.text == label.text && other.part != label.part;
     let several = all
         .iter()
         .flat_map(|c| [&c.a, &c.b])
         .flatten()
-        .any(|other| is_other_part(&other));
+        .any(|other| other.text == label.text && other.part != label.part);
     let part = match several {
         true => format!(": {}", label.part),
         false => String::new(),

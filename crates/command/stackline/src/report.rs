@@ -37,7 +37,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
                 .iter()
                 .any(|(_, format)| *format != PictureFileFormat::Svg)
         {
-            return Err(Error::input("--monitor draws SVG only").hint("add -o FILE.svg"));
+            return Err(Error::input("--monitor draws SVG only").hint("use -o FILE.svg"));
         }
         let loaded = noted(LoadedRun::open(&flags.run, flags.most_events)?);
         let drawn = monitor(field, flags, &loaded)?;

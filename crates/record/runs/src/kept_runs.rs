@@ -90,11 +90,26 @@ impl KeptRun {
             .ok()
     }
 
+    /// Whether nobody writes it, and its status says that the directory is a run's.
+    const fn is_removable(&self) -> bool {
+        matches!(self.state, RunState::Complete | RunState::Incomplete)
+    }
+
     /// Removes its directory. A run that is gone already is removed.
     ///
     /// # Errors
-    /// It is being written, is another user's, or cannot be removed.
+    /// It is being written, is damaged, is another user's, or cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
+        // Any directory may have a file of that name: only one that certainly is a run's goes with all that is in it.
+        if self.state == RunState::Damaged {
+            return Err(Error::input(
+                format!(
+                    "{} is not removed: its status.json is not that of a run",
+                    self.path.display()
+                ),
+                "look at what it holds, and remove it with `rm -r` if it is no longer needed",
+            ));
+        }
         if is_being_written(&self.path) {
             return Err(Error::input(
                 format!("the run at {} is still being written", self.path.display()),
@@ -161,22 +176,24 @@ pub struct PruneRule {
     pub most_bytes: Option<u64>,
 }
 
-/// The runs that a rule removes, newest first; never one that is being written or that has a note.
+/// The runs that a rule removes, newest first; never one that is being written, is damaged or has a note.
 #[must_use]
 pub fn to_prune(root: &Path, rule: PruneRule, now: SystemTime) -> Vec<KeptRun> {
     let mut sum = 0_u64;
     let mut pruned = Vec::new();
     for (at, run) in kept_runs(root).enumerate() {
-        sum = sum.saturating_add(run.bytes);
+        let stays = !run.is_removable() || run.note.is_some();
         let age = run.ended().and_then(|ended| now.duration_since(ended).ok());
         let is_old = rule
             .older_than
             .is_some_and(|most| age.is_some_and(|age| age > most));
         let is_beyond = rule.keep.is_some_and(|keep| at >= keep);
+        if stays || !(is_old || is_beyond) {
+            sum = sum.saturating_add(run.bytes);
+        }
+        // What is older than a run that does not fit goes with it, however small.
         let is_large = rule.most_bytes.is_some_and(|most| sum > most);
-        let stays = run.state == RunState::Running || run.note.is_some();
         if (is_old || is_beyond || is_large) && !stays {
-            sum -= run.bytes;
             pruned.push(run);
         }
     }

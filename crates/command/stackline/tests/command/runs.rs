@@ -105,6 +105,34 @@ fn runs_are_removed_by_name_or_by_a_rule_that_spares_notes() {
 }
 
 #[test]
+fn the_oldest_go_until_the_rest_has_room() {
+    let place = place();
+    let json = place.stackline(&["runs", "--json"]).succeeds().json();
+    let bytes = |at: usize| json["runs"][at]["bytes"].as_u64().unwrap();
+    let most = format!("{}", bytes(0) + bytes(1));
+    place
+        .stackline(&["runs", "prune", "--most-size", &most])
+        .succeeds();
+    assert_eq!(listed(&place, &[]), ["c", "b"]);
+    place
+        .stackline(&["runs", "prune", "--most-size", "1"])
+        .succeeds();
+    assert_eq!(listed(&place, &[]), [""; 0]);
+}
+
+#[test]
+fn a_directory_that_is_not_a_runs_is_not_removed() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("project")).unwrap();
+    place.write("project/status.json", "{\"ok\": true}");
+    place.write("project/source", "precious");
+    place
+        .stackline(&["runs", "remove", "./project"])
+        .fails(2, &["not that of a run"]);
+    assert!(place.path("project/source").exists());
+}
+
+#[test]
 fn a_link_in_a_run_is_not_followed_when_it_is_removed() {
     let place = place();
     place.write("precious", "x");

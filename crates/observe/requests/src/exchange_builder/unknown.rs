@@ -23,28 +23,6 @@ pub struct Unknown {
     pub early_sockets: u64,
 }
 
-/// How a line begins of several, and of one.
-const ONE: [(&str, &str); 6] = [
-    ("requests were under", "request was under"),
-    (
-        "connections already existed: their",
-        "connection already existed: its",
-    ),
-    ("connection bytes were", "connection byte was"),
-    (
-        "connections were captured in only one direction: their requests",
-        "connection was captured in only one direction: its requests",
-    ),
-    (
-        "QUIC connections are encrypted and their secrets are unknown, so their",
-        "QUIC connection is encrypted and its secrets are unknown, so its",
-    ),
-    (
-        "QUIC packets could not be decrypted with their connections' secrets, because they were",
-        "QUIC packet could not be decrypted with its connection's secrets, because it was",
-    ),
-];
-
 impl Unknown {
     /// What that means for requests, a line each.
     #[must_use]
@@ -52,40 +30,37 @@ impl Unknown {
         let counts = [
             (
                 self.under_way,
+                "request was under way when the trace ended",
                 "requests were under way when the trace ended",
             ),
             (
                 self.midway,
+                "connection already existed: its first requests are unknown",
                 "connections already existed: their first requests are unknown",
             ),
             (
                 self.lost_bytes,
+                "connection byte was not captured; requests with missing headers are unknown",
                 "connection bytes were not captured; requests with missing headers are unknown",
             ),
             (
                 self.one_way,
+                "connection was captured in only one direction: its requests are not reported",
                 "connections were captured in only one direction: their requests are not reported",
             ),
             (
                 self.sealed_quic,
+                "QUIC connection is encrypted and its secrets are unknown, so its contents were not read",
                 "QUIC connections are encrypted and their secrets are unknown, so their contents were not read",
             ),
             (
                 self.unopened_quic,
+                "QUIC packet could not be decrypted with its connection's secrets, because it was truncated or damaged; the affected requests are incomplete",
                 "QUIC packets could not be decrypted with their connections' secrets, because they were truncated or damaged; the affected requests are incomplete",
             ),
         ];
-        let some = counts.iter().filter(|(count, _)| *count > 0);
-        some.map(|(count, what)| {
-            match (
-                count,
-                ONE.iter()
-                    .find_map(|(many, one)| Some((one, what.strip_prefix(many)?))),
-            ) {
-                (1, Some((one, rest))) => format!("1 {one}{rest}"),
-                _ => format!("{count} {what}"),
-            }
-        })
-        .collect()
+        let some = counts.iter().filter(|(count, ..)| *count > 0);
+        some.map(|(count, one, many)| format!("{count} {}", if *count == 1 { one } else { many }))
+            .collect()
     }
 }
