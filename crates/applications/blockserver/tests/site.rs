@@ -324,7 +324,7 @@ fn a_load_that_was_ended_goes_on_where_it_was() {
     let loaded = loop {
         // The master lets the set go when it has seen that its loader is gone.
         match site.load(&about) {
-            Err(error) if error.message.contains("somebody else") => {
+            Err(error) if error.message.contains("another client is loading") => {
                 std::thread::sleep(Duration::from_millis(10))
             }
             other => break other.unwrap(),
