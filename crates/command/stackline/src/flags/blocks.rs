@@ -22,7 +22,7 @@ Examples:
   # once; copy the file to the other hosts
   stackline blocks key
   stackline blocks master &
-  stackline blocks serve --master 127.0.0.1:7480 --disk /data/a /data/b &
+  stackline blocks serve --master 127.0.0.1:7480 --disk /srv/a /srv/b &
   stackline blocks load kansas terrain:8192x8192
   # reads all of it and compares checksums
   stackline blocks get kansas
@@ -128,7 +128,7 @@ pub(crate) struct BlocksMaster {
 
 const AFTER_SERVE: &str = "\
 Examples:
-  stackline blocks serve --master 10.0.0.5:7480 --disk /data/a /data/b \\
+  stackline blocks serve --master 10.0.0.5:7480 --disk /srv/a /srv/b \\
       --listen 10.0.0.6:0
   stackline blocks serve --disk /dev/nvme1n1 --direct --depth 32 --cache 4GiB \\
       --name rack1
@@ -187,7 +187,7 @@ Examples:
   # a directory; `get` restores it
   stackline blocks load photos ~/photos --replicas 2
   stackline blocks load kansas kansas.tif --placement tiles
-  stackline blocks load demo terrain:16384x16384:7        # width, height, seed
+  stackline blocks load demo terrain:2048x2048:7        # width, height, seed
 
 A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each, \
 first built in an unnamed file in $TMPDIR that is as large as the set. Several sources are loaded like a \
@@ -226,9 +226,9 @@ Examples:
   stackline blocks get backup -o big.tar
   # restores a directory that was loaded
   stackline blocks get photos -o restored
-  stackline blocks get kansas --tile 0/12/40 -o tile.png
+  stackline blocks get kansas --tile 0/3/5 -o tile.png
   # reads and verifies, writes nothing
-  stackline blocks get backup --blocks 0..999";
+  stackline blocks get backup --blocks 0..99";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksGet {

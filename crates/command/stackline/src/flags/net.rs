@@ -226,7 +226,7 @@ pub(crate) struct NetList {
 const AFTER_SET: &str = "\
 Examples:
   stackline net set wan khons-edge --rate '2 Mbit/s' --delay '80 ms'
-  stackline net set wan.stackline khons-edge --loss 'gilbert_elliott(1%, 25%)' \\
+  stackline net set wan khons-edge --loss 'gilbert_elliott(1%, 25%)' \\
       --queue '32 KiB'
 
 Values are written as in a specification. The link changes in both directions; packets already \

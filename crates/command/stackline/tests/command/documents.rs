@@ -3,9 +3,7 @@
 use crate::support::Place;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const DOCUMENTS: [(&str, &str); 6] = [
     ("README", include_str!("../../../../../README.md")),
@@ -124,69 +122,6 @@ fn the_tutorial_prints_what_it_shows() {
         let shown = words(&text(block).1);
         assert!(printed.contains(&shown), "{shown}\n{printed}");
     }
-}
-
-/// The examples of a command's help, as lines of a shell.
-fn examples(help: &str) -> Vec<String> {
-    let after = help.split("Examples:\n").nth(1).unwrap_or_default();
-    let lines = after.lines().take_while(|line| !line.is_empty());
-    lines.map(|line| line.trim().to_owned()).collect()
-}
-
-#[test]
-fn examples_of_commands_that_need_nothing_run() {
-    let place = Place::new();
-    let network = "network wan { host khons, udjat; link khons - udjat 10 Mbit/s 5 ms; }";
-    place.write(
-        "wan.stackline",
-        format!("{network} 2 from khons to udjat rr 32*20 over tcp, udp across wan in simulated;"),
-    );
-    for name in ["before", "after"] {
-        place
-            .stackline(&["run", "--trace", "--name", name, "wan.stackline"])
-            .succeeds();
-    }
-    // The program by its own name, for the shell.
-    let bin = place.path("bin");
-    fs::create_dir(&bin).unwrap();
-    symlink(place.command(&[]).get_program(), bin.join("stackline")).unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut count = 0;
-    for command in [
-        "show", "check", "fmt", "plan", "stacks", "keywords", "compare", "diagnose", "export",
-        "net show",
-    ] {
-        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        for line in examples(&place.stackline(&words).out) {
-            let mut shell = place.command(&[]);
-            let environment: Vec<_> = shell
-                .get_envs()
-                .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-                .collect();
-            shell = Command::new("sh");
-            shell
-                .args(["-c", &line])
-                .current_dir(place.path(""))
-                .envs(environment)
-                .env("PATH", &path);
-            let finished = place.finish(&mut shell);
-            // `fmt --check` says by its code that a text has another form; equal runs differ by nothing.
-            let expected: &[i32] = if line.contains("fmt wan") {
-                &[0, 1]
-            } else {
-                &[0]
-            };
-            let code = finished.status.code().unwrap();
-            assert!(
-                expected.contains(&code),
-                "{line}: {code}\n{}{}",
-                finished.out,
-                finished.err
-            );
-            count += 1;
-        }
-    }
-    assert!(count >= 30, "{count}");
 }
 
 fn docs() -> PathBuf {

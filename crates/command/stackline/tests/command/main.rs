@@ -23,6 +23,7 @@ mod display;
 mod documents;
 mod duckdb;
 mod emulated;
+mod examples;
 mod exchange;
 mod factors;
 mod files;
