@@ -296,28 +296,36 @@ fn collect(
 /// When protocols sent the data of lines again.
 struct SentAgain<'l> {
     lifelines: &'l Lifelines,
-    /// Which points of the network something can be lost behind, and which marks say that it was sent again.
+    /// Which points are the network's, and at which a protocol sends.
     is_network: Vec<bool>,
+    is_protocol: Vec<bool>,
+    /// Which marks report that it was sent again.
     is_again: Vec<bool>,
 }
 
 impl<'l> SentAgain<'l> {
     fn of(lifelines: &'l Lifelines) -> Self {
-        let is_network = |point: &LifelinePoint| {
-            catalogue::find(&point.keyword).is_some_and(|entry| entry.layer == Layer::Network)
+        let layer = |point: &LifelinePoint| catalogue::find(&point.keyword).map(|it| it.layer);
+        let is = |wanted| {
+            let points = lifelines.points.iter();
+            points.map(|point| layer(point) == Some(wanted)).collect()
         };
         let is_again = |point: &LifelinePoint| point.keyword.ends_with("_RETRANSMIT");
         Self {
             lifelines,
-            is_network: lifelines.points.iter().map(is_network).collect(),
+            is_network: is(Layer::Network),
+            is_protocol: is(Layer::Protocol),
             is_again: lifelines.marked.iter().map(is_again).collect(),
         }
     }
 
     /// The last time that a line's data were sent again between two of its points, where the first is one of the network: what a link
-    /// lost waits at its sender, and what came before it waits for it.
+    /// lost waits at its sender, and what came before it waits for it. What the first queue dropped waits since its protocol sent it.
     fn within(&self, line: &Lifeline, from: LifelinePassage, to: LifelinePassage) -> Option<u64> {
-        if line.mark_count == 0 || !self.is_network[from.point as usize] {
+        let (begins, ends) = (from.point as usize, to.point as usize);
+        let is_lost_between =
+            self.is_network[begins] || self.is_protocol[begins] && self.is_network[ends];
+        if line.mark_count == 0 || !is_lost_between {
             return None;
         }
         let marks = self.lifelines.marks_of(line).iter().rev();
@@ -331,4 +339,48 @@ impl<'l> SentAgain<'l> {
 /// From one moment to another, ns; below zero when the other is earlier.
 pub(crate) const fn signed_difference_ns(from_ns: u64, to_ns: u64) -> i64 {
     to_ns.wrapping_sub(from_ns) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::{LifelineOptions, lifelines};
+    use crate::names::segment_label;
+    use stackline_events::table::EventTable;
+    use stackline_events::text::EventTextReader;
+    use stackline_events::unit_ids::{EventStreamDirection, stream, unit};
+
+    #[test]
+    fn what_the_first_queue_dropped_waits_until_it_is_sent_again() {
+        let (one, bulk) = (unit(1, 0), stream(1, EventStreamDirection::There));
+        let log = format!(
+            "\
+APP_SEND; khons; 0; 10000000; {one}; {bulk}; 0; 1000
+TCP_SEGMENT; khons; 0; 11000000; ; {bulk}; 0; 1000
+NET_DROP; khons; 0; 12000000; ; {bulk}; 0; 1000; khons>x; a; 2; 5; 1; 1040; queue full
+TCP_RETRANSMIT; khons; 0; 212000000; ; {bulk}; 0; 1000; timeout; 1
+NET_ENQUEUE; khons; 0; 213000000; ; {bulk}; 0; 1000; khons>x; a; 2; 7; 1; 1040
+APP_RECEIVED; udjat; 0; 220000000; {one}; {bulk}; 0; 1000
+"
+        );
+        let mut table = EventTable::default();
+        EventTextReader::new(log.as_bytes(), "log")
+            .for_each(|event| table.push_event(&event.unwrap()));
+        let made = lifelines(&table, None, &LifelineOptions::default());
+        let shown: Vec<String> = segments(&made, None, false)
+            .iter()
+            .map(|one| {
+                let point = |at: u32| &made.points[at as usize];
+                let label = segment_label(point(one.from), point(one.to));
+                format!("{label} {} {}", one.waits, one.ns.median_ns / 1e6)
+            })
+            .collect();
+        let expected = [
+            "TCP hold khons false 1",
+            "host output khons true 201",
+            "host output khons false 1",
+            "path khons>x false 7",
+        ];
+        assert_eq!(shown, expected);
+    }
 }
