@@ -58,7 +58,7 @@ fn is_there(
         Ok(about) if is_right(&about.file_type()) => Ok(Some(path.to_owned())),
         Ok(_) => Err(Error::input(
             format!(
-                "{} cannot be read: it is a link, a pipe or similar, but a regular file is expected",
+                "{} cannot be read: it is a link, a pipe or something else of the wrong type",
                 path.display()
             ),
             "copy the run so that links are replaced by the files they point to (`cp -rL`)",

@@ -223,7 +223,7 @@ fn corrected(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
         "ahead of"
     };
     format!(
-        "the clock of {inner} is {} {side} that of {outer}, to within {}: inferred from {} units that {inner} would otherwise have answered before they were sent, or after their answers arrived; times are corrected accordingly",
+        "the clock of {inner} is {} {side} that of {outer}, to within {} (inferred from {} units, which {inner} cannot have answered before they were sent or after their answers arrived); times are corrected accordingly",
         time(clock.offset_ns.unsigned_abs()),
         time(clock.error_ns.unwrap_or(0)),
         pair.exchanges.len()
@@ -239,7 +239,7 @@ fn contradicts(pair: &HostPairExchanges, clock: &ClockCorrection) -> String {
     };
     let by = time(clock.offset_ns.unsigned_abs());
     format!(
-        "even with the specified or estimated correction, the clock of {inner} is still {by} {side} that of {outer}: units would have been answered before they were sent"
+        "even with the specified or estimated correction, the clock of {inner} is still {by} {side} that of {outer}: units appear to have been answered before they were sent"
     )
 }
 

@@ -115,7 +115,7 @@ pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
         RunOrigin::Session => "not for ports, links and windows, because no monitor recorded them",
         RunOrigin::Import if is_session(input) => "not for anything that no event shows",
         RunOrigin::Import => {
-            "not for what limits the programs, because no measurement says what they should have done"
+            "not for what limits the programs, because no measurement specifies what they should have done"
         }
     };
     Some(format!("Looked for: {looked}; {rest}."))

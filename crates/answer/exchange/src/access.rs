@@ -90,9 +90,12 @@ pub fn read(bytes: &[u8]) -> Entries {
             Ok(entry) => read.entries.push(entry),
             Err(why) => {
                 // The line may hold anything, and what is said of it is kept.
-                let (number, bytes) = (read.lines, line.len());
+                let (number, bytes) = (
+                    read.lines,
+                    stackline_core::units::counted(line.len() as u64, "byte"),
+                );
                 let words =
-                    || format!("line {number} does not describe a request: {why} ({bytes} bytes)");
+                    || format!("line {number} does not describe a request: {why} ({bytes})");
                 read.mistakes.add(REPORTED, words);
                 *read.reasons.entry(why).or_default() += 1;
             }

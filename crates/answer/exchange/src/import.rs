@@ -275,7 +275,7 @@ fn secrets(path: &Path) -> Result<Secrets> {
             "{} contains no TLS session secrets",
             path.display()
         ))
-        .hint("programs write such a file if SSLKEYLOGFILE is set to its path"));
+        .hint("set SSLKEYLOGFILE to the file's path before starting the program"));
     }
     Ok(secrets)
 }
@@ -399,7 +399,7 @@ impl ImportOutcome {
         lines.extend(notes.map(|note| format!("warning: {note}")));
         if self.taken.refused > 0 {
             lines.push(format!(
-                "warning: events dropped because the run has no room for their hosts: {}",
+                "warning: events dropped because the run has reached its limit on hosts: {}",
                 self.taken.refused
             ));
         }
@@ -421,7 +421,7 @@ impl ImportOutcome {
                 .collect();
             (from.len() > 1).then(|| {
                 let from = from.join(", ");
-                format!("note: events of {host} come from several logs ({from}) and are treated as one host's; `--host OTHER=LOG` separates them")
+                format!("note: events of {host} come from several logs ({from}) and are attributed to one host; use `--host OTHER=LOG` to separate them")
             })
         });
         several.collect()

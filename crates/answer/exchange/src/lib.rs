@@ -90,7 +90,7 @@ impl std::error::Error for Error {}
 pub(crate) fn json_mistake(cause: &serde_json::Error, lines: usize) -> String {
     let what = match cause.classify() {
         serde_json::error::Category::Io => "it cannot be read",
-        serde_json::error::Category::Syntax => "it is not JSON",
+        serde_json::error::Category::Syntax => "invalid JSON",
         serde_json::error::Category::Data => "a value has the wrong type",
         serde_json::error::Category::Eof => "it ends too early",
     };

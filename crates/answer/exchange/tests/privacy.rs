@@ -200,7 +200,7 @@ fn data_of_qlog_show_no_secret() {
     let read = qlog::read(cut.as_bytes(), None, false).unwrap();
     assert_eq!(
         read.mistakes.first,
-        ["a record: it is not JSON at line 1, column 1"]
+        ["a record: invalid JSON at line 1, column 1"]
     );
 }
 

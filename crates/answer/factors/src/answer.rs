@@ -410,7 +410,7 @@ fn checks(
         .count();
     if far > 0 && n > 8.0 {
         doubts.push(format!(
-            "off by more than {FAR} standard deviations: {far} of {} runs",
+            "more than {FAR} standard deviations from the model: {far} of {} runs",
             observed.len()
         ));
     }
@@ -424,7 +424,7 @@ fn checks(
     }
     if let Some(chance) = drift(fit, observed).filter(|chance| *chance < 0.01) {
         doubts.push(format!(
-            "responses drift with the order of the runs (probability by chance: {:.1} %)",
+            "responses drift with the order of the runs (probability of this by chance: {:.1} %)",
             100.0 * chance
         ));
     }

@@ -2,6 +2,7 @@
 
 use crate::generators::{FRACTIONS, Fraction, SCREENING, bits};
 use serde::Serialize;
+use stackline_core::units::counted;
 use std::fmt;
 
 /// Combinations, at most.
@@ -64,8 +65,8 @@ impl Design {
             .unwrap_or(usize::MAX);
         match wish {
             Wish::Full if full > MOST_ROWS => Err(format!(
-                "a full design of {} factors has more than {MOST_ROWS} combinations",
-                levels.len()
+                "a full design of {} has more than {MOST_ROWS} combinations",
+                counted(levels.len() as u64, "factor")
             )),
             Wish::Full => Ok(Self::full(levels)),
             Wish::OneAtATime => Ok(Self::one_at_a_time(levels)),
@@ -149,13 +150,13 @@ impl Design {
             None => {
                 let known: Vec<String> = of_these.iter().map(|one| one.runs.to_string()).collect();
                 let known = if known.is_empty() {
-                    "no such fraction is known".into()
+                    "none of any size is known".into()
                 } else {
                     format!("known numbers: {}", known.join(", "))
                 };
                 Err(format!(
-                    "no fraction for {} factors has {runs} combinations; {known}",
-                    levels.len()
+                    "no fraction for {} has {runs} combinations; {known}",
+                    counted(levels.len() as u64, "factor")
                 ))
             }
         }

@@ -211,7 +211,7 @@ fn requests(times: &AccountedTimes) -> Vec<String> {
     let mut lines = grid(rows);
     let more = times.causes.len().saturating_sub(MOST_CAUSES);
     if more > 0 {
-        lines.push(format!("parts not shown, each smaller than these: {more}"));
+        lines.push(format!("smaller parts not shown: {more}"));
     }
     lines
 }
@@ -424,9 +424,9 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     let mut lines = grid(rows);
     for pair in &shown.statistics.synchrony {
         let verdict = if pair.is_significant() {
-            "more than by chance"
+            "more than chance"
         } else {
-            "no more than by chance"
+            "no more than chance"
         };
         lines.push(format!(
             "{} and {}: both blocked {} of the time, {} expected: {verdict} (p = {})",
@@ -502,10 +502,10 @@ fn notes(shown: &Shown<'_>) -> Vec<String> {
         let error = segment.clock_error_ns;
         let why = match error {
             _ if host(segment.from) == host(segment.to) => {
-                "both are on one clock and can occur in either order".to_owned()
+                "both events share a clock and can occur in either order".to_owned()
             }
             None => "the error between the two clocks is unknown".to_owned(),
-            Some(0) => "both are on one clock and can occur in either order".to_owned(),
+            Some(0) => "both events share a clock and can occur in either order".to_owned(),
             Some(error) => format!("the two clocks agree to within {}", time(error as f64)),
         };
         let negative = match segment.negative {

@@ -20,7 +20,7 @@ pub fn ncc(reports: &ImpAnalysis) -> String {
         .map(|imp| imp.seconds)
         .fold(0.0, f64::max);
     let mut out = format!(
-        "{} IMPs and {} line directions, reports covering {}\n\n",
+        "IMPs: {}; line directions: {}; reports cover {}\n\n",
         reports.imps.len(),
         reports.lines.len(),
         units::format_time(seconds)

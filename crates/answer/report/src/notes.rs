@@ -260,7 +260,7 @@ fn lateness(summary: &Summary) -> Vec<String> {
     summary
         .lateness_s
         .iter()
-        .map(|s| times("paced operations started late by", "operation", s))
+        .map(|s| times("lateness of paced operations", "operation", s))
         .collect()
 }
 

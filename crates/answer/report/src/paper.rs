@@ -175,12 +175,12 @@ const COLUMNS: [PaperColumn; 12] = [
     ),
     PaperColumn::right(
         "profile",
-        "the same with the costs of the host profile, which includes the latency",
+        "the correct formula with the costs of the host profile, which includes the latency",
         |row, digits| row.profile.map(|s| ms(s, digits)),
     ),
     PaperColumn::right(
         "simulated",
-        "with that profile; in parentheses, the deviation from the formula (= means equal after rounding) and the standard error of random values",
+        "with the host profile; in parentheses, the deviation from the formula (= means equal after rounding) and the standard error of random values",
         |row, digits| {
             Some(format!(
                 "{}{}",

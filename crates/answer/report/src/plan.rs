@@ -23,7 +23,7 @@ pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
     )];
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     let most = plan.most_time().map_or_else(String::new, |time| {
-        format!(", limited to {time} by time limits")
+        format!(", at most {time} given the time limits")
     });
     lines.push(format!(
         "measurements {}, runs {runs}{most}",
@@ -213,13 +213,13 @@ fn data(part: &MeasurementPart) -> String {
         UnitCount::Units(n) => counted(n, "unit"),
         UnitCount::Amount(bytes) => match data.last_unit() {
             Some(last) => format!(
-                "{} in total, the last unit {}, units",
+                "{} in total (last unit {}), in units",
                 units::format_size(bytes),
                 units::format_size(last)
             ),
-            None => format!("{} in total, units", units::format_size(bytes)),
+            None => format!("{} in total, in units", units::format_size(bytes)),
         },
-        UnitCount::WholeFile => "the whole file, units".to_owned(),
+        UnitCount::WholeFile => "the whole file, in units".to_owned(),
         UnitCount::Unlimited => "unlimited units".to_owned(),
     };
     let pairs = if part.replicas == 1 {

@@ -120,7 +120,7 @@ fn values(answer: &PredictedFigure) -> Vec<String> {
     let rows: Vec<Vec<String>> = answer.values.iter().map(row).collect();
     let widths = widths(&rows);
     let what = vec![format!(
-        "{}, in nine of ten runs from {least} to {greatest}:",
+        "{}, from {least} to {greatest} in nine of ten runs:",
         answer.quantity.name()
     )];
     what.into_iter()

@@ -475,7 +475,7 @@ fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) ->
     });
     let (overloaded, runs) = (summary.overloaded(), summary.runs);
     let overload =
-        format!("overload ({overloaded} of {runs} runs; the figures reflect the machine)");
+        format!("overload (runs: {overloaded} of {runs}; the figures reflect the machine)");
     let lost = lost_data(summary);
     let mine = summary
         .flags

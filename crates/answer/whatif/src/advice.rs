@@ -264,7 +264,7 @@ impl AdviceTrial<'_> {
             };
             advice.expected = self.expected(change, at, now);
             if advice.expected.is_none() && change.applied(self.plan, at).is_some() {
-                advice.what += " (not tried: it takes too many simulated events; raise the limit with `--simulate`)";
+                advice.what += " (not tried: it would take too many simulated events; raise the limit with `--simulate`)";
             }
         }
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {

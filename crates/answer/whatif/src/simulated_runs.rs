@@ -91,10 +91,7 @@ pub fn simulate_records(
             // The first that takes too much is the last.
             budget.spend(gave_up.map_or(0, |_| each));
             if records.is_empty() {
-                Err(
-                    "no run finished within the limit on events that can be simulated at once"
-                        .to_owned(),
-                )
+                Err("no run finished within the limit on simulated events".to_owned())
             } else {
                 Ok(records)
             }

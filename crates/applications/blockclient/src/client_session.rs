@@ -139,7 +139,7 @@ impl BlockClientSession {
         };
         if !supersedes {
             return Err(Error::input(
-                "a list for a set with a prediction must supersede the previous one",
+                "a list for a set with a prediction must supersede the previous list",
             )
             .hint("remove the prediction, or request all blocks in one list"));
         }

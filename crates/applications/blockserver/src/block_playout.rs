@@ -131,7 +131,7 @@ fn play_all(
             {
                 return Err(nothing_comes(
                     &format!("block {turn}"),
-                    "does not arrive",
+                    "did not arrive",
                     set,
                 ));
             }
@@ -139,7 +139,7 @@ fn play_all(
         }
         if pace.missing == MissingBlockPolicy::Skip && until.is_none() && heard.elapsed() >= SILENCE
         {
-            return Err(nothing_comes("no block", "arrives", set));
+            return Err(nothing_comes("no block", "arrived", set));
         }
     }
     Ok(counts_of(&playout))

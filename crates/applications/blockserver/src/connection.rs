@@ -275,7 +275,7 @@ fn welcome_of(
         Err(BlockConnectionEnd::Silent) => Err(silent_peer_error(address)),
         Err(BlockConnectionEnd::Closed) => {
             Err(Error::environment(format!("{address} closed the connection without answering")).hint(
-                "check that it is the port that `stackline blocks master` prints; if it is, the master may have too many connections",
+                "check that this is the port that `stackline blocks master` prints; if so, the master may have too many connections",
             ))
         }
         Ok(_) | Err(_) => {
@@ -344,7 +344,7 @@ pub fn accept_connection(
     }
     if hello.version != VERSION {
         let words = format!(
-            "this program speaks version {VERSION}, the other side {}",
+            "the listening side speaks version {VERSION}, the connecting side {}",
             hello.version
         );
         return refuse(&mut sender, Why::Version, &words);
@@ -358,7 +358,7 @@ pub fn accept_connection(
         return refuse(
             &mut sender,
             Why::Key,
-            "this side has no key, so it accepts no writes",
+            "the listening side has no key, so it accepts no writes",
         );
     }
     sender.message(

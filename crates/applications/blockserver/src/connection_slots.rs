@@ -105,7 +105,7 @@ impl BlockConnectionSlots {
             self.trusted.enter().ok_or_else(words)?
         } else {
             let words = format!(
-                "{} has reached its limit of {} readers; the one idle the longest was disconnected",
+                "{} has reached its limit of {} readers; the longest-idle one was disconnected",
                 self.name, self.limits.readers
             );
             let stream = stream.try_clone().map_err(|error| error.to_string())?;

@@ -77,7 +77,7 @@ pub fn replay_emulated(session: &EmulatedSession<'_>, interrupted: &AtomicBool) 
     // However it is ended: what was started ends, and the directory with the key goes, before this process does.
     let scratch = scratch::create_directory("blocks").map_err(|error| {
         Error::environment(format!("cannot create a temporary directory: {error}"))
-            .hint("set TMPDIR to another place for the servers' disks")
+            .hint("set TMPDIR to another directory for the servers' disks")
     })?;
     let failed =
         |error: std::io::Error| Error::environment(format!("cannot create the key: {error}"));

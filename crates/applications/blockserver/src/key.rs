@@ -61,7 +61,7 @@ pub fn create_key_file(path: &Path) -> Result<()> {
         io::ErrorKind::AlreadyExists => {
             let hint = match read_key_file(path) {
                 Ok(_) => {
-                    "it holds a key: copy it to the other hosts; to create another, remove it first"
+                    "it holds a key: copy it to the other hosts, or remove it to create another"
                 }
                 Err(_) => "it does not hold a key: remove it first, or name another file",
             };

@@ -21,7 +21,7 @@ const SYNC: Duration = Duration::from_secs(60);
 const SAID: Duration = Duration::from_millis(500);
 
 /// What to do when a load ended through no fault of its own.
-const AGAIN: &str = "once the master is up, start the load again: it resumes";
+const AGAIN: &str = "once the master is up, start the load again: it will resume";
 
 /// Where the blocks of a set come from.
 pub trait BlockSource {
@@ -341,7 +341,7 @@ impl Writers<'_> {
 
     fn gone(&self, server: u16, words: &str) -> Error {
         Error::environment(format!("{}: {words}", self.name(server))).hint(
-            "acknowledged blocks are kept: start the load again once the server is up, and it resumes",
+            "acknowledged blocks are kept: start the load again once the server is up, and it will resume",
         )
     }
 }

@@ -107,7 +107,7 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
             "cannot create the directory {}: {error}",
             data.display()
         ))
-        .hint("choose another place for the master's data with --data DIRECTORY")
+        .hint("choose another directory for the master's data with --data DIRECTORY")
     })?;
     let path = data.join("master.redb");
     let store = MasterStore::open(&path)?;
@@ -416,7 +416,7 @@ impl MasterServiceShared {
     fn report_closed(&self) {
         if let Some(count) = self.closed.happened(std::time::Instant::now()) {
             (self.options.say)(&format!(
-                "connections closed because their peers left too much unread: {count}"
+                "connections closed because their peers left too much data unread: {count}"
             ));
         }
     }

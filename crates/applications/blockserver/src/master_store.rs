@@ -266,7 +266,7 @@ fn hint(error: &DatabaseError) -> &'static str {
     use std::io::ErrorKind;
     match error {
         DatabaseError::DatabaseAlreadyOpen => {
-            "another master is using this file: stop it, or name another place with --data DIRECTORY"
+            "another master is using this file: stop it, or name another directory with --data DIRECTORY"
         }
         DatabaseError::UpgradeRequired(_) => {
             "an older version wrote this file: start that version of the master, or restore a copy that this version wrote"
@@ -284,7 +284,7 @@ fn hint(error: &DatabaseError) -> &'static str {
                 "free space on the disk that holds the file"
             }
             ErrorKind::ReadOnlyFilesystem => {
-                "the file system is read-only: make it writable, or name another place with --data DIRECTORY"
+                "the file system is read-only: make it writable, or name another directory with --data DIRECTORY"
             }
             _ => "check the disk that holds the file",
         },

@@ -104,7 +104,7 @@ static CLOSED: AtomicUsize = AtomicUsize::new(0);
 fn all_clients_that_do_not_read_together_hold_a_bounded_amount() {
     let site = mapped(|words| {
         CLOSED.fetch_add(
-            usize::from(words.contains("left too much unread")),
+            usize::from(words.contains("left too much data unread")),
             Ordering::SeqCst,
         );
     });

@@ -75,14 +75,16 @@ impl DisplayRefusal {
             Self::Circle => "the symbol would call itself",
             Self::Memory => "the client's memory on the display is used up",
             Self::NoWindow => "unknown window",
-            Self::TooMany => "the maximum number of these has been reached",
+            Self::TooMany => "the maximum number of such objects has been reached",
             Self::Order => "the request is not valid at this point",
             Self::TooMuch => {
                 "a picture has more items than the display can draw: the rest is omitted"
             }
             Self::NoDisplay => "no display answers the agent that this client is connected to",
             Self::Bytes => "the item's bytes do not match its kind",
-            Self::Work => "searching the symbols takes more work than the display allows at once",
+            Self::Work => {
+                "searching the symbols would take more work than the display allows at once"
+            }
         }
     }
 

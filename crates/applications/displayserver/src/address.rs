@@ -139,7 +139,7 @@ impl DisplayAddress {
         if let Some(rest) = text.strip_prefix("vio:") {
             // An argument can be read by every user of the machine.
             if rest.contains('@') {
-                return Err("omit the secret, as in vio:HOST:PORT/ADDRESS: it comes from a file or the environment".into());
+                return Err("omit the secret, as in vio:HOST:PORT/ADDRESS: it is read from a file or the environment".into());
             }
             return Self::through(rest).ok_or_else(|| {
                 "use vio:HOST:PORT/ADDRESS: the internet server's address, then the HOST:PORT or pup:HOST:PORT to connect to".into()

@@ -84,7 +84,7 @@ fn one(
         patience,
         secret,
     } = service;
-    let lost = |error: std::io::Error| format!("lost a client: {error}");
+    let lost = |error: std::io::Error| format!("connection lost: {error}");
     let secret = if client.is_same_user() {
         Vec::new()
     } else {

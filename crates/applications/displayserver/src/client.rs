@@ -116,7 +116,7 @@ impl DisplayClient {
             // That nobody is there was said with what would be.
             Err(error) if error.blame == Blame::Environment => Err(error),
             Err(error) => Err(error
-                .hint("the display may require a different secret (--secret-file), listen for `ngp:` there, or speak a different version")),
+                .hint("the display may require a different secret (--secret-file), listen for `ngp:` there, or speak a different protocol version")),
         }
     }
 

@@ -48,7 +48,9 @@ impl DisplayListener {
     pub fn at(address: &DisplayAddress) -> Result<Self> {
         let failed = |error: io::Error| {
             let why = match error.kind() {
-                io::ErrorKind::NotFound => "create its directory, or choose another address",
+                io::ErrorKind::NotFound => {
+                    "create the socket's directory, or choose another address"
+                }
                 io::ErrorKind::PermissionDenied => {
                     "this program lacks permission: choose another address"
                 }
@@ -64,7 +66,7 @@ impl DisplayListener {
             cannot_listen(address, &error, &hint)
         };
         match address {
-            DisplayAddress::Vio(..) => Err(Error::input("an internet server opens connections to streams; it cannot accept them")
+            DisplayAddress::Vio(..) => Err(Error::input("an internet server connects to streams; it cannot accept connections")
                 .hint("listen on HOST:PORT, pup:HOST:PORT or unix:PATH")),
             DisplayAddress::Terminal | DisplayAddress::Pipe => {
                 Err(Error::input("nothing can connect to this program's terminal or pipes").hint("listen on HOST:PORT or unix:PATH"))

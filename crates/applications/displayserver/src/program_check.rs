@@ -25,7 +25,7 @@ pub fn check(program: &[String]) -> Result<()> {
         Some(place) if place.is_dir() => Err(Error::input(format!(
             "cannot start {name}: it is a directory"
         ))
-        .hint("name a program in it")),
+        .hint("specify a program in it")),
         Some(place) => Err(
             Error::input(format!("cannot start {name}: it is not executable"))
                 .hint(format!("make it executable with `chmod +x {}`", place.display())),

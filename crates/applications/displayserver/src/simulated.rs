@@ -209,7 +209,7 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
         }
         if internet == Some(from) {
             return refused(
-                "the internet server belongs to the display",
+                "the internet server cannot be on the client's host",
                 "put it on the display's host or on a third host",
             );
         }
@@ -234,7 +234,7 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
         ),
         (_, DisplaySceneCarrier::Ikp) => refused(
             "this class sends no messages",
-            "`agent` and `messages` use `ikp`",
+            "only `agent` and `messages` use `ikp`",
         ),
         (DisplaySceneClass::Terminal | DisplaySceneClass::Distributed, _) => Ok([from, to, third]),
     }

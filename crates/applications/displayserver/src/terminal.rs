@@ -260,7 +260,7 @@ fn knock(
         let Ok(count @ 1..) = read else {
             return Err(unopened(
                 at,
-                "it closed the connection before it asked for the secret",
+                "it closed the connection before asking for the secret",
             ));
         };
         let is_there = hears(&piece[..count], &mut data);

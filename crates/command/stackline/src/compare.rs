@@ -41,7 +41,7 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
                 "`stackline compare A B` compares traces, and measurements with the same text or application type"
             }
             None => {
-                "write several stacks as `over tcp, unix`, or compare two runs with `stackline compare A B`"
+                "list several stacks, as in `over tcp, unix`, or compare two runs with `stackline compare A B`"
             }
         };
         return Err(Error::input("nothing to compare").hint(hint));
@@ -231,10 +231,11 @@ fn overload(path: &Path, summaries: &[Summary]) {
         .map(|summary| (summary.measurement, summary))
         .collect();
     for summary in measurements.values() {
-        let (n, runs, text) = (summary.overloaded(), summary.runs, &summary.text);
+        let (n, text) = (summary.overloaded(), &summary.text);
+        let runs = stackline_core::units::counted(summary.runs as u64, "run");
         let path = path.display();
         output::say(&format_args!(
-            "warning: {path}: in {n} of {runs} runs of `{text}`, the emulator was overloaded; the figures reflect the machine, not the network"
+            "warning: {path}: in {n} of {runs} of `{text}`, the emulator was overloaded; the figures reflect the machine, not the network"
         ));
     }
 }

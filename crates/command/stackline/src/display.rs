@@ -287,7 +287,7 @@ fn is_stream(display: &DisplayAddress) -> Result<()> {
         | DisplayAddress::Ngp(..) => Ok(()),
         DisplayAddress::Terminal | DisplayAddress::Pipe => {
             Err(Error::input("cannot open a separate connection to a display behind a terminal or a pipe")
-                .hint("use one at HOST:PORT or unix:PATH"))
+                .hint("use a display at HOST:PORT or unix:PATH"))
         }
         DisplayAddress::Messages(_) => Err(Error::input(
             "cannot relay V messages: they block a client while it sends",

@@ -61,7 +61,7 @@ pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     let took_s = begun.elapsed().as_secs_f64();
     if stop.is_asked() {
         output::say(&format_args!(
-            "interrupted: {} of {} runs are done\nhint: repeat the command with `--resume {}` to complete the rest",
+            "interrupted: {} of {} runs done\nhint: repeat the command with `--resume {}` to complete the rest",
             kept.done.len(),
             order.runs.len(),
             kept.directory.display()

@@ -118,7 +118,7 @@ Examples:
   stackline query RUN \\
       'SELECT keyword, count(*) AS n FROM events GROUP BY keyword ORDER BY n'
 
-Tables: results, and events for runs made with --trace. docs/JSON.md has the
+Tables: results, and events for runs made with --trace. docs/JSON.md lists the
 columns.";
 
 const AFTER_REPRODUCE: &str = "\
@@ -146,7 +146,7 @@ Examples:
 const AFTER_REPORT: &str = "\
 Examples:
   stackline run examples/first.stackline --trace
-  # writes report.html beside its events
+  # writes report.html beside the run's events
   stackline report 20260101-120000-first
   stackline report 20260101-120000-first -o lines.pdf --from 1.2s --to 1.3s
   # the newest run's page, in a browser
@@ -178,14 +178,14 @@ pub(crate) enum StacklineCommand {
     Predict(PredictFlags),
     /// Find which changes would matter, using a designed experiment
     ///
-    /// Reports the gain from each factor, with its confidence interval, and the next limit if it were infinite.
+    /// Reports the gain from each factor, with its confidence interval, and the next limit if that factor were infinite.
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
     Factors(Factors),
     /// List the stacks of a world, or the options of one stack
     Stacks(Stacks),
     /// List event keywords and their fields
     Keywords(KeywordsFlags),
-    /// Print source code that emits events from C or Python
+    /// Print C or Python source code that emits events
     #[command(after_help = client::AFTER)]
     Client(ClientFlags),
     /// Compare two runs: ratios with their intervals
@@ -400,7 +400,7 @@ pub(crate) struct Compare {
     ///
     /// Worse by more than PERCENT means that the mean (for traces, the median) is slower or costlier by more than that, and that the 95 %
     /// confidence interval of the ratio excludes 1, so chance does not explain the difference. How far the interval extends does not matter.
-    /// This cannot be decided if either side has fewer than two runs, or if the two do not have the same measurements.
+    /// This cannot be decided if either side has fewer than two runs, or if the two sides do not have the same measurements.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
     /// Print JSON on stdout
@@ -468,7 +468,7 @@ pub(crate) struct ReportFlags {
     /// Draw lifelines up to this time
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) to: Option<f64>,
-    /// Draw lifelines of these units only, by id
+    /// Draw only the lifelines of units with these ids
     #[arg(
         long,
         value_name = "ID,...",
@@ -538,7 +538,7 @@ pub(crate) struct Generate {
 pub(crate) struct Reproduce {
     /// The paper; by default all papers are listed
     pub(crate) paper: Option<String>,
-    /// Only print the host profiles used to simulate it, as network declarations
+    /// Only print the host profiles used to simulate the paper, as network declarations
     #[arg(long, requires = "paper", conflicts_with_all = ["json", "pictures"])]
     pub(crate) profile: bool,
     /// Only the tables and figures whose names begin with this, such as 'figure 11'
@@ -593,10 +593,10 @@ pub(crate) struct Emulate {
 
 #[derive(Args, Debug)]
 pub(crate) struct Ptrace {
-    /// The pipe on which it reports what the program does
+    /// The pipe on which to report what the program does
     #[arg(long)]
     pub(crate) to: Option<PathBuf>,
-    /// Also report what it sends and receives
+    /// Also report what the program sends and receives
     #[arg(long)]
     pub(crate) contents: bool,
     /// Become the program once it is traced

@@ -144,7 +144,7 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
         let last = index.and_then(|index| index.flows.iter().map(|flow| flow.measurement).max());
         let hint = last.map_or_else(
             || "events of other programs do not belong to a measurement".to_owned(),
-            |last| format!("the last one is measurement {}", last + 1),
+            |last| format!("the last measurement traced is {}", last + 1),
         );
         let message = format!("measurement {} has no lifelines", measurement + 1);
         return Err(Error::input(message).hint(hint));

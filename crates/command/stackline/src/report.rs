@@ -23,7 +23,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     let files = picture_files(flags);
     if !flags.took.filter().is_any() && (files.is_empty() || flags.monitor.is_some()) {
         return Err(Error::input("--slower-than and --faster-than apply only to pictures of lifelines")
-            .hint("add -o FILE.svg, .png or .pdf, without --monitor; `stackline lifelines` accepts them too"));
+            .hint("add -o FILE.svg, .png or .pdf, without --monitor; `stackline lifelines` accepts these flags too"));
     }
     if files.is_empty() && chooses_lifelines(flags) {
         return Err(
@@ -140,7 +140,7 @@ fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
         output::say(&format_args!(
-            "note: drew {lines} of {of} lifelines; --from, --to and --units select fewer"
+            "note: drew {lines} of {of} lifelines; select fewer with --from, --to or --units"
         ));
     }
     Ok(picture.scene)
@@ -232,7 +232,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
         .stderr(Stdio::null());
     if !browser.status().is_ok_and(|status| status.success()) {
         output::say(
-            &"note: cannot open a browser (xdg-open); open the file above in one, here or elsewhere",
+            &"note: cannot open a browser (xdg-open); open the file above in any browser, here or elsewhere",
         );
     }
     Ok(Exit::Done)

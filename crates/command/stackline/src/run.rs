@@ -210,7 +210,7 @@ fn traced_once(flags: &flags::RunFlags) -> Result<()> {
             ))
         }
         (true, None, true) => {
-            let message = "--check-determinism performs every run twice, but --trace keeps the events of a single run";
+            let message = "--check-determinism performs every run twice, but --trace keeps the events of each run only once";
             Error::input(message).hint("omit one of them")
         }
         _ => return Ok(()),

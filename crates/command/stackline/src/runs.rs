@@ -69,7 +69,9 @@ fn list(flags: &RunsFlags) -> Result {
     let rows = shown.iter().map(row).collect::<Vec<_>>();
     output::print(&stackline_report::kept_run_table(&rows))?;
     if more {
-        output::say(&format_args!("the newest {NEWEST}; --all lists all"));
+        output::say(&format_args!(
+            "showing the newest {NEWEST}; --all lists all"
+        ));
     }
     Ok(Exit::Done)
 }

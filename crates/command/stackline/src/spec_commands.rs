@@ -149,12 +149,12 @@ fn describe(stack: &StackTable) -> String {
     let _ = writeln!(out, "{}: {}\n", stack.name, stack.summary);
     let _ = writeln!(
         out,
-        "data units: {} to {} bytes; bulk from {}",
+        "data units: {} to {} bytes, in bulk at least {}",
         stack.least_unit, stack.largest_unit, stack.least_bulk_unit
     );
     let _ = writeln!(
         out,
-        "reliable: {}; from the initiator only: {}; one host only: {}; FILE ends: {}\n",
+        "reliable: {}; from the initiator only: {}; one host only: {}; files: {}\n",
         yes(stack.reliable),
         yes(stack.one_way),
         yes(stack.one_host),
@@ -162,7 +162,7 @@ fn describe(stack: &StackTable) -> String {
     );
     let _ = writeln!(
         out,
-        "options, written as over {}(NAME, NAME = VALUE):",
+        "options, written as `over {}(NAME, NAME = VALUE)`:",
         stack.name
     );
     for option in stack.options {

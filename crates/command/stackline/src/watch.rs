@@ -285,7 +285,7 @@ fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count:
         .map(|(what, cost)| format!("{what} {}", units::format_time(*cost)))
         .collect();
     output::say(&format!(
-        "watched {} every {}; events: {count}; watching took {} of CPU time, {} % of a core ({})",
+        "watched for {}, sampling every {}; events: {count}; watching took {} of CPU time, {} % of a core ({})",
         units::format_time(seconds),
         units::format_time(interval.as_secs_f64()),
         units::format_time(total),

@@ -390,7 +390,7 @@ fn is_written(stack: &Stack, entry: &str) -> bool {
 /// That two options exclude each other, in words.
 #[must_use]
 pub fn describe_exclusion(stack: &str, one: &str, other: &str) -> String {
-    format!("{stack} is either {one} or {other}, not both")
+    format!("{stack} takes either {one} or {other}, not both")
 }
 
 /// That an option means nothing without another, in words.
@@ -484,7 +484,7 @@ impl Capabilities {
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {
             let message = format!(
-                "an {world} network has at most {} hosts, but `{name}` has {hosts}",
+                "an {world} network can have at most {} hosts, but `{name}` has {hosts}",
                 self.most_hosts
             );
             return Err(Error::input(message).hint("`--in simulated` has no such limit"));
@@ -611,7 +611,7 @@ mod tests {
         assert_eq!(TABLE.conflict(&both), Some(("left", "right")));
         assert_eq!(
             TABLE.accepts(&both).unwrap_err().message,
-            "x is either left or right, not both"
+            "x takes either left or right, not both"
         );
         assert_eq!(TABLE.conflict(&stack(&[("left", OptionValue::Set)])), None);
         let way = |word: &str| {

@@ -64,7 +64,7 @@ impl Error {
     /// It was interrupted.
     #[must_use]
     pub fn interrupted() -> Self {
-        Self::new(Blame::Interrupted, "it was stopped before it finished")
+        Self::new(Blame::Interrupted, "interrupted before completion")
     }
 
     /// The same with that hint.

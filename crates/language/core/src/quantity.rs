@@ -7,9 +7,9 @@ use core::time::Duration;
 
 /// What a size looks like.
 const SIZE: &str =
-    "a whole number followed by B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (powers of 1024)";
+    "expected a whole number followed by B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (powers of 1024)";
 /// What a time looks like.
-const TIME: &str = "a number with its unit: us, ms, s, min or h, as in 100ms";
+const TIME: &str = "expected a number with a unit (us, ms, s, min or h), as in 100ms";
 
 /// Bytes, more than none.
 ///
@@ -78,7 +78,7 @@ pub fn parse_moment(text: &str) -> Result<f64, String> {
         .map(|(n, f): (f64, f64)| n * f);
     seconds
         .filter(|s| (0.0..1e9).contains(s))
-        .ok_or_else(|| "a time of 0 or more, as in 0.2, 1.5s or 200ms".to_owned())
+        .ok_or_else(|| "expected a time of 0 or more, as in 0.2, 1.5s or 200ms".to_owned())
 }
 
 #[cfg(test)]

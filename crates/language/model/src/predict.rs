@@ -223,8 +223,7 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
             assumptions.push(assumption.clone());
         }
     }
-    assumptions
-        .push("all parts together: their total bytes divided by their longest period".to_string());
+    assumptions.push("all parts together: total bytes divided by the longest period".to_string());
     PredictionOutcome::Predicted(PredictedFigure {
         quantity: PredictedQuantity::Throughput,
         value: 8.0 * bytes / longest,

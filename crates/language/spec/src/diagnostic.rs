@@ -164,10 +164,7 @@ impl DiagnosticReport {
         if self.more > 0
             && let Some(last) = self.list.last_mut()
         {
-            last.hint = Some(format!(
-                "{} more not shown; fix the first ones first",
-                self.more
-            ));
+            last.hint = Some(format!("{} more not shown; fix these first", self.more));
         }
         self.list
     }

@@ -111,9 +111,9 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
     let table = [
         (
             "bandwidth of a - b x 2",
-            "no link connects `a` and `b` | the links are `a - s`, `s - b`, `s - c`",
+            "no link connects `a` and `b` | known links: `a - s`, `s - b`, `s - c`",
         ),
-        ("bandwidth of s - c x 2", "it is unlimited"),
+        ("bandwidth of s - c x 2", "has an unlimited rate"),
         (
             "loss of s - b x 2",
             "has no loss to multiply | write levels, as in `loss = 0%, 1%`",
@@ -121,7 +121,7 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ("cpu of c x 2", "takes no time"),
         (
             "cpu of d x 2",
-            "no network has a host `d` | the hosts are `a`, `b`, `c`",
+            "no network has a host `d` | known hosts: `a`, `b`, `c`",
         ),
         ("stack x 2", "a stack cannot be multiplied"),
         (

@@ -90,7 +90,7 @@ const _: () = assert!(
 /// Exchanges of one connection that wait for their answers; of further ones no answer is known.
 pub const MOST_WAITING: usize = Bound::Waiting.most();
 /// Why nothing is known of a request that is one more.
-const TOO_MANY: &str = "more than 4,096 requests are waiting on its connection";
+const TOO_MANY: &str = "more than 4,096 requests were waiting on its connection";
 
 /// Why a request has no answer: there was none.
 pub const UNANSWERED: &str = "nothing answered it";

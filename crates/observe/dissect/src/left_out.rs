@@ -69,7 +69,7 @@ bounds! {
     Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
     Unread "unread" 64, "answers that were reported before they were read", "more than {} requests were open on one connection";
     Repeated "repeated" 4096, "retransmissions, holds and full windows", "a direction has more than {} of one kind";
-    Moments "moments" 1 << 18, "moments at which bytes passed, so bytes in between are reported too late", "a message has more than {}";
+    Moments "moments" 1 << 18, "timestamps of bytes, so the bytes in between are reported too late", "a message has more than {}";
     Ahead "ahead" 4096, "out-of-order segments", "more than {} arrived before the missing ones";
     Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
     QuicConnections "quic-connections" 1 << 14, "QUIC connections that were reported before they ended", "more than {} were open";
@@ -90,7 +90,7 @@ bounds! {
     SurveyedInterfaces "surveyed-interfaces" 1 << 16, "packets on some interfaces", "captures have more than {} interfaces";
     Owners "owners" 1 << 16, "requests whose program was not looked up by connection", "there are more than {} connections";
     Threads "threads" 1 << 20, "threads whose programs are unknown", "there are more than {}";
-    Children "children" 1024, "processes whose exit is not matched with the thread that waited", "one thread started more than {}";
+    Children "children" 1024, "processes whose exit is not matched with the thread that waited for it", "one thread started more than {}";
     // --- files of other tools ---
     Keyword "keyword" 200, "event names that were truncated", "they are longer than {} characters";
     Data "data" 4000, "pieces of event data that were truncated", "they are longer than {} bytes";

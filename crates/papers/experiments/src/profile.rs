@@ -37,7 +37,7 @@ fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
 /// # Errors
 /// Never for the texts that papers have.
 pub(crate) fn networks(text: &str) -> Result<Vec<Network>> {
-    let none = || Error::measurement("cannot read the machines of the paper");
+    let none = || Error::measurement("cannot read the paper's machines");
     Ok(plan(text, true).ok_or_else(none)?.networks)
 }
 

@@ -152,7 +152,7 @@ impl EventRecorder {
         if rings.state != 0 {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                "this process already records events",
+                "this process is already recording events",
             ));
         }
         let stop = Arc::new(AtomicBool::new(false));

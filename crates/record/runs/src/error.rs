@@ -70,8 +70,7 @@ impl Error {
     }
 
     pub(crate) fn damaged(path: &Path) -> Self {
-        let hint =
-            "restore it, or run the specification again; results computed from it would be wrong";
+        let hint = "restore the file, or run the specification again; results computed from this file would be wrong";
         Self::new(
             format!(
                 "{} is damaged or belongs to another run: its checksum differs from the one in status.json",

@@ -279,7 +279,7 @@ pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
                 "{} belongs to another user, so stackline does not change it",
                 run.display()
             );
-            Err(Error::new(message, "copy it (`cp -r`) and add to the copy"))
+            Err(Error::new(message, "copy it (`cp -r`) and use the copy"))
         }
         // One that is not there is made, and other mistakes are found where it is used.
         _ => Ok(()),

@@ -104,7 +104,7 @@ impl KeptRun {
         if self.state == RunState::Damaged {
             return Err(Error::input(
                 format!(
-                    "{} is not removed: its status.json is not that of a run",
+                    "{} was not removed: its status.json is not that of a run",
                     self.path.display()
                 ),
                 "look at what it holds, and remove it with `rm -r` if it is no longer needed",
@@ -120,7 +120,7 @@ impl KeptRun {
         match fs::remove_dir_all(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::new(
                 format!("cannot remove {}", self.path.display()),
-                "check that its directory and the one above it are writable",
+                "check that its directory and the parent directory are writable",
             )
             .because(&error)),
             _ => Ok(()),
@@ -135,7 +135,7 @@ impl KeptRun {
         if note.len() > LONGEST_NOTE {
             return Err(Error::input(
                 format!("the note has {} bytes", note.len()),
-                format!("notes have at most {LONGEST_NOTE} bytes"),
+                format!("notes may have at most {LONGEST_NOTE} bytes"),
             ));
         }
         files::must_be_own(&self.path)?;

@@ -174,7 +174,7 @@ impl RunDirectory {
         );
         Some(Error::new(
             what,
-            "only the output shown remains; repeat the run to keep the results",
+            "only the printed output remains; repeat the run to keep the results",
         ))
     }
 

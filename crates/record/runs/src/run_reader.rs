@@ -186,7 +186,7 @@ fn how_far(plan: &Plan, records: &[RunRecord]) -> String {
     } else {
         format!(" of {all}")
     };
-    format!("it is still running: {done}{of} runs are done")
+    format!("it is still running; runs done: {done}{of}")
 }
 
 fn with_events_under(root: &Path, path: &Path) -> Result<StoredRun, Error> {
@@ -405,7 +405,7 @@ fn without_anything(run: &Path) -> Error {
     );
     Error::new(
         message,
-        "it is empty; import the logs again, or watch again",
+        "it is empty; repeat `stackline import` or `stackline watch`",
     )
 }
 

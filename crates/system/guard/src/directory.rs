@@ -209,7 +209,7 @@ fn not_a_directory(kind: FileType) -> io::Error {
     let what = if kind == FileType::Symlink {
         "a link"
     } else {
-        "not a directory"
+        "a file"
     };
     io::Error::new(
         io::ErrorKind::NotADirectory,

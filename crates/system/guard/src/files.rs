@@ -181,7 +181,7 @@ pub(crate) fn refused(kind: FileType) -> io::Error {
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Symlink => "a link",
-        _ => "not a regular file",
+        _ => "of an unknown type",
     };
     io::Error::new(
         io::ErrorKind::InvalidInput,

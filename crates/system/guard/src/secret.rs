@@ -190,7 +190,7 @@ impl SecretSource<'_> {
             Err(cause) => Err(failed(cause)),
             Ok(()) => {
                 let note = format!(
-                    "created a new secret: {}; this user's programs find it there, but other machines need a copy",
+                    "created a new secret in {}; this user's programs find it there, but other machines need a copy",
                     path.display()
                 );
                 Ok(FoundSecret {

@@ -60,7 +60,7 @@ impl ControlGroup {
     pub fn make(name: &str, share: ProcessorShare) -> Result<Self> {
         let (version, own) =
             crate::own_control_groups::processor_groups().map_err(|why| refused(&why))?;
-        let mut why = String::from("no existing control group can contain another");
+        let mut why = String::from("no control group here allows CPU quotas in its subgroups");
         for parent in own
             .iter()
             .filter(|directory| version == 1 || delegates(directory))

@@ -31,7 +31,7 @@ pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Erro
         setting.assignment()
     );
     let hint = format!(
-        "use `--in simulated`, which needs nothing from the machine, or allow it: sysctl -w {}",
+        "use `--in simulated`, which needs nothing from the machine, or lift the restriction: sysctl -w {}",
         setting.remedy
     );
     Error::environment(message).hint(hint)

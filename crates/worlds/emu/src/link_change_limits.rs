@@ -12,7 +12,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
         )));
     };
     let refused = |what: &str| {
-        let message = format!("{what} of a link cannot change while its network is up");
+        let message = format!("{what} of a link cannot be changed while its network is up");
         let hint = format!(
             "run `stackline net down {}`, change the specification, and run `stackline net up` again",
             network.name

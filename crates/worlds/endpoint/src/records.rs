@@ -57,7 +57,7 @@ pub fn make_records(
             let reason = if procedure::repeats_connections(&part.procedure.initiator) {
                 "no connection stays open from clock start to clock stop".to_string()
             } else {
-                format!("{} reports nothing about its transport", part.stack.name)
+                format!("{} reports no transport statistics", part.stack.name)
             };
             record.absent.insert("transport".into(), reason);
         }

@@ -264,6 +264,6 @@ fn pairs_of_a_part_are_one_record_and_the_longest_counts() {
     assert_eq!(record.calls.n(), 10);
     assert_eq!(
         record.absent["transport"],
-        "pair reports nothing about its transport"
+        "pair reports no transport statistics"
     );
 }

@@ -148,7 +148,7 @@ impl LiveBufferStorage {
 #[cold]
 fn too_large(bytes: usize) -> io::Error {
     let drawn = stackline_core::units::format_size(bytes as u64);
-    let message = format!("a data unit of {drawn} was drawn, but at most 1 GiB fits in memory");
+    let message = format!("a data unit of {drawn} was drawn, but the maximum is 1 GiB");
     io::Error::new(io::ErrorKind::OutOfMemory, message)
 }
 

@@ -104,7 +104,7 @@ impl<'p> Coordinator<'p> {
             if Instant::now() > until {
                 return Err(self.no_login());
             }
-            waiting.note(&format!("the agents on {}", self.missing().join(", ")));
+            waiting.note(&format!("an answer from {}", self.missing().join(", ")));
             match self.mailbox.recv_timeout(LOOK) {
                 Ok((host, Mail::Greeting(hello))) => {
                     if let Some(agent) = self.agents.get_mut(&host) {

@@ -71,7 +71,7 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
         .find(|word| ["mtu", "jitter", "duplicate"].contains(word))
     {
         return Err(Error::input(format!(
-            "`{other}` of a link cannot be changed while programs run on it"
+            "the `{other}` of a link cannot be changed while programs run on its network"
         ))
         .hint("only rate, delay, loss and queue can be changed")
         .into());

@@ -231,7 +231,7 @@ impl Traces {
                 chosen.len()
             );
             return Err(Error::input(what).hint(format!(
-                "name at most {MOST_FILES} ports or hosts, each with --capture"
+                "specify at most {MOST_FILES} ports or hosts, each with its own --capture"
             )));
         }
         Ok(chosen)

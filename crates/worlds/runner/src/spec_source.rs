@@ -63,8 +63,8 @@ impl SpecSource {
         };
         match guard_files::read_text(path, LONGEST) {
             Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                let hint = "no specification is that long; name a specification file, or use - for standard input";
-                Err(Error::input(format!("{name} is longer than 16 MiB")).hint(hint))
+                let hint = "no specification is that large; name a specification file, or use - for standard input";
+                Err(Error::input(format!("{name} is larger than 16 MiB")).hint(hint))
             }
             Ok(text) => Ok(Self {
                 name,
@@ -220,7 +220,7 @@ pub fn available(worlds: &[(Capabilities, Vec<StackTable>)]) -> Vec<Available<'_
 /// Reads a file that a specification names: a regular one of bounded size, since a device or a pipe may never end.
 fn read_named(name: &Path) -> std::result::Result<String, String> {
     let cause = |error: std::io::Error| match error.kind() {
-        ErrorKind::FileTooLarge => "it is longer than 16 MiB".to_owned(),
+        ErrorKind::FileTooLarge => "it is larger than 16 MiB".to_owned(),
         _ => error.to_string(),
     };
     // Not of a pipe: nobody may ever write to it.

@@ -125,7 +125,7 @@ impl RunTracer {
             })
             .collect();
         let lost = if lost > 0 {
-            format!(", {lost} more lost")
+            format!(", lost: {lost}")
         } else {
             String::new()
         };

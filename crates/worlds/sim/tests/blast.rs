@@ -361,7 +361,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
     for (stack, cause) in [
         (
             "blast(full, partial)",
-            "blast is either full or partial, not both",
+            "blast takes either full or partial, not both",
         ),
         (
             "window(packet = 9000)",

@@ -110,7 +110,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
     for (stack, cause) in [
         (
             "ikp(full, partial)",
-            "ikp is either full or partial, not both",
+            "ikp takes either full or partial, not both",
         ),
         (
             "ikp(packet = 9000)",

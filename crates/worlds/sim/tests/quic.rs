@@ -339,7 +339,7 @@ fn a_peer_that_nothing_reaches_is_given_up() {
     ));
     assert_eq!(
         failure.message,
-        "initiator on a: a connection was not answered"
+        "initiator on a: a connection request was not answered"
     );
     assert!(failure.hint.is_some());
 }

@@ -60,7 +60,7 @@ fn a_peer_that_nothing_reaches_is_given_up() {
     ));
     assert_eq!(
         failure.message,
-        "initiator on a: a connection was not answered"
+        "initiator on a: a connection request was not answered"
     );
     assert!(failure.hint.is_some());
 }
@@ -180,7 +180,7 @@ fn recovery_by_duplicates_repairs_everything_later() {
     ));
     assert_eq!(
         both.message,
-        "tcp is either recovery = reno or congestion = bbr, not both"
+        "tcp takes either recovery = reno or congestion = bbr, not both"
     );
 }
 
@@ -279,7 +279,7 @@ fn what_means_nothing_without_packet_buffers_is_refused() {
     ));
     assert_eq!(
         both.message,
-        "tcp is either receive_buffer or packet_buffers, not both"
+        "tcp takes either receive_buffer or packet_buffers, not both"
     );
 }
 

@@ -83,7 +83,7 @@ impl TracedNetwork {
         let others = if self.others == 1 {
             "another program uses".into()
         } else {
-            format!("{} others use", self.others)
+            format!("{} other programs use", self.others)
         };
         format!("the queues of the network are not recorded: {others} it")
     }

@@ -54,8 +54,8 @@ impl TraceOutcome {
             .iter()
             .map(|(what, why)| format!("not recorded: {what}: {why}"));
         let foreign = (self.foreign > 0).then(|| match self.foreign {
-            1 => "1 request of another program was left out".to_owned(),
-            foreign => format!("{foreign} requests of other programs were left out"),
+            1 => "1 request from another program was left out".to_owned(),
+            foreign => format!("{foreign} requests from other programs were left out"),
         });
         absent
             .chain(self.unknown.lines())

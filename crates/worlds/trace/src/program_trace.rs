@@ -203,7 +203,7 @@ impl TraceSession {
         let (mut events, mut notes) = (None, setting.notes.clone());
         if is_here && !only_traced {
             notes.push(
-                "packets do not identify their program: requests of all programs on this machine are kept".to_owned(),
+                "packets do not identify their program: requests from all programs on this machine are kept".to_owned(),
             );
         }
         if let Some(network) = &mut setting.network {
@@ -349,7 +349,7 @@ impl TraceSession {
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
             self.notes.push(format!(
-                "QUIC requests kept without their program, whose socket closed too soon: {unowned}"
+                "QUIC requests kept without their program because its socket closed too soon: {unowned}"
             ));
         }
         self.adopt_network_events(setting)?;

@@ -236,7 +236,7 @@ impl RunningPrograms {
         }
         if !stop.load(Ordering::Relaxed) {
             self.silent.push(format!(
-                "{} on {} did not listen within {} s; the next program was started anyway",
+                "{} on {} did not start listening within {} s; the next program was started anyway",
                 program_name(program),
                 program.host,
                 LISTENS.as_secs()

@@ -145,7 +145,7 @@ fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
         false => format!("; {}", ADMINISTRATION.advice()),
     };
     let what = match (&threads, &sockets) {
-        (Some(_), Some(_)) => "threads, and the kernel's socket trace events",
+        (Some(_), Some(_)) => "threads and the kernel's socket trace events",
         (Some(_), None) => "threads",
         (None, _) => "the kernel's socket trace events",
     };

@@ -11,7 +11,7 @@ use stackline_core::procedure::PairSide;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: "unexplained",
-    meaning: "a transfer's path was not full, or its load is unknown, or calls take longer than distance, data and service explain, and no cause accounts for that much of the time; ranked below every cause",
+    meaning: "a transfer's path is not full or its load is unknown, or calls take longer than distance, data and service explain, and no cause accounts for this time; ranked below every cause",
     find: &[Find::Rest(find)],
 };
 
@@ -135,6 +135,6 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
             "trace the run (`run --trace`): its events show how both ends spent their time",
         )
     } else {
-        finding.attempt("monitor hosts and switches while it runs (`stackline watch`)")
+        finding.attempt("monitor hosts and switches during the run (`stackline watch`)")
     })
 }

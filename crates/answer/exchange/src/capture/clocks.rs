@@ -79,7 +79,7 @@ fn sentence(name: &str, other: &str, clock: &ClockCorrection) -> String {
         drift => format!(" and drifts by {drift:.1} us per second"),
     };
     format!(
-        "the clock of {name} is {by} {side} that of {other}{drift}, to within {error}, according to packets in both captures; times are corrected accordingly, unless `--clock {name}=+0s` is specified"
+        "the clock of {name} is {by} {side} that of {other} (to within {error}){drift}, according to packets in both captures; times are corrected unless `--clock {name}=+0s` is specified"
     )
 }
 

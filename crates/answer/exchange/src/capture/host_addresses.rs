@@ -339,9 +339,9 @@ fn addresses(
     });
     let between = || {
         match looked {
-        0 => "between hosts, as far as is known (the capture contains no handshake); request times do not separate network from server".to_owned(),
+        0 => "between hosts, as far as is known (the capture contains no handshake); request times do not separate network time from server time".to_owned(),
         _ => format!(
-            "between hosts, because neither half of its handshakes is clearly shorter{}; request times do not separate network from server",
+            "apparently between hosts, because neither half of its handshakes is clearly shorter{}; request times do not separate network time from server time",
             medians(&mut gaps.clone())
         ),
     }

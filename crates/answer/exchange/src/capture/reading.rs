@@ -294,7 +294,7 @@ impl CaptureSource<'_> {
             .merge(self.seen.fragments.left_out());
         for (why, count) in &self.seen.others {
             self.seen.imported.mistake(format!(
-                "{count} of {all} packets were not read: they {why}"
+                "packets not read because they {why}: {count} of {all}"
             ));
         }
         self.seen

@@ -132,8 +132,8 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         mistakes,
         [
             "the beginning of 10.0.0.2:80>10.0.0.1:5000 was not captured: its offsets (stream 7) are relative to the first segment seen",
-            "1 of 6 packets were not read: they are copies of earlier packets, as seen with several interfaces or a mirror port",
-            "1 of 6 packets were not read: they do not carry IP",
+            "packets not read because they are copies of earlier packets, as seen with several interfaces or a mirror port: 1 of 6",
+            "packets not read because they do not carry IP: 1 of 6",
         ]
     );
 }
@@ -183,12 +183,12 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     assert_eq!(
         mistakes,
         [
-            "1 of 9 packets were not read: they are IP fragments of incomplete packets",
-            "1 of 9 packets were not read: they are not complete DNS messages",
-            "1 of 9 packets were not read: they carry UDP that is neither DNS nor QUIC captured from its beginning",
-            "1 of 9 packets were not read: they carry neither TCP nor UDP",
-            "1 of 9 packets were not read: they do not carry IP",
-            "3 of 9 packets were not read: they have truncated or damaged headers",
+            "packets not read because they are IP fragments of incomplete packets: 1 of 9",
+            "packets not read because they are not complete DNS messages: 1 of 9",
+            "packets not read because they carry UDP that is neither DNS nor QUIC captured from its beginning: 1 of 9",
+            "packets not read because they carry neither TCP nor UDP: 1 of 9",
+            "packets not read because they do not carry IP: 1 of 9",
+            "packets not read because they have truncated or damaged headers: 3 of 9",
         ]
     );
     let (_, mistakes) = lines(
@@ -199,7 +199,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
     assert_eq!(
         mistakes,
         [
-            "1 of 1 packets were not read: they have an unsupported link type (number 147 in tcpdump.org/linktypes.html)"
+            "packets not read because they have an unsupported link type (number 147 in tcpdump.org/linktypes.html): 1 of 1"
         ]
     );
 }

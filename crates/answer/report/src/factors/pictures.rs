@@ -119,7 +119,7 @@ fn effects(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         "effects",
         bottom + 32.0,
         &title,
-        "times as fast, on average over the levels of the other factors; 95 % intervals",
+        "times as fast, averaged over the levels of the other factors; 95 % intervals",
     )
 }
 
@@ -178,7 +178,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         "tornado",
         bottom + 32.0,
         &title,
-        "times as fast; pale: may be by chance",
+        "times as fast; pale: may be chance",
     )
 }
 

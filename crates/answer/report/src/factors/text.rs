@@ -37,7 +37,7 @@ fn percent(share: f64) -> String {
 #[must_use]
 pub fn factors(outcome: &FactorOutcome) -> String {
     let runs = format!(
-        "{}; {} runs ({} each) in {}",
+        "{}; {} runs (replicates: {}) in {}",
         outcome.design,
         outcome.runs,
         outcome.replicates,
@@ -88,7 +88,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
         }
     };
     let mut out = wrapped(&format!(
-        "{}: {start}; effect of each factor changed alone from there, and averaged over the levels of the others ({model}):",
+        "{}: {start}; effect of each factor when changed alone and on average over the levels of the others ({model}):",
         response.name
     ));
     out += &effects_table(outcome, response, answer);
@@ -98,7 +98,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     let left = match answer.spread {
         IntervalSource::None => "repeated runs are identical: deterministic".to_owned(),
         _ => format!(
-            "repeated runs and the model residual account for {} of the variation",
+            "run-to-run noise and the model residual account for {} of the variation",
             percent(answer.error_share)
         ),
     };
@@ -199,7 +199,7 @@ fn effect_row(
     let (gain, within) = response.gain(answer, effect.factor, level);
     let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
     let nothing = if estimate.may_be_zero() {
-        ", may be by chance"
+        ", may be chance"
     } else {
         ""
     };
@@ -328,10 +328,7 @@ fn bend(response: &Response, answer: &FactorAnswer) -> String {
     let (mark, words) = match (bend.half, bend.may_be_zero()) {
         (None, _) => ("", "one run is not enough to tell"),
         (_, true) => ("", "no curvature is visible"),
-        _ => (
-            "! ",
-            "curvature between the levels: responses there do not lie on a straight line",
-        ),
+        _ => ("! ", "the response is not linear between the levels"),
     };
     wrapped(&format!(
         "{mark}with every factor halfway between its levels, the {} is {value} ({within}) relative to the mean at those levels: {words}",
@@ -406,7 +403,7 @@ fn steps(outcome: &FactorOutcome) -> String {
         return String::new();
     }
     let mut out =
-        "\nwhat to change first, and what gains most next (cumulative, in separate runs):\n"
+        "\nwhat to change first, and what then gains most (cumulative, in separate runs):\n"
             .to_owned();
     for (at, step) in outcome.steps.iter().enumerate() {
         out += &wrapped(&format!(
@@ -431,7 +428,7 @@ fn limits(outcome: &FactorOutcome) -> String {
         return String::new();
     };
     let mut out = format!(
-        "\nif a factor were ideal ({}, simulated a thousand times better, all others at their first level):\n",
+        "\nif a factor were ideal ({}, simulated as a thousand times better, all others at their first level):\n",
         first.name
     );
     for limit in &outcome.limits {

@@ -55,20 +55,15 @@ fn line(port: &PortSummary, runs: u32) -> String {
 
 /// How many of how many, in what both are counted in.
 fn share(port: &PortSummary, n: u64) -> String {
-    let unit = |cells: bool| if cells { "cells" } else { "packets" };
+    let unit = |cells: bool| if cells { "cell" } else { "packet" };
     if port.dropped > 0 && port.cells != port.cells_dropped {
-        let one = if n == 1 {
-            unit(port.cells_dropped).trim_end_matches('s')
-        } else {
-            unit(port.cells_dropped)
-        };
         return format!(
-            "{n} {one}, with {} {} forwarded",
-            port.packets,
-            unit(port.cells)
+            "{}, with {} forwarded",
+            units::counted(n, unit(port.cells_dropped)),
+            units::counted(port.packets, unit(port.cells))
         );
     }
-    format!("{n} of {} {}", port.offered, unit(port.cells))
+    format!("{n} of {}", units::counted(port.offered, unit(port.cells)))
 }
 
 /// ` (queue full)`, or with how many where there are several, most first.
@@ -101,11 +96,12 @@ pub(super) fn overload(summary: &Summary) -> Vec<String> {
         return Vec::new();
     };
     let (n, runs) = (emulation.overloaded, summary.runs);
-    let those = if n > 1 { "runs, for example" } else { "runs" };
+    let example = if n > 1 { ", for example" } else { "" };
+    let runs = units::counted(u64::from(runs), "run");
     emulation
         .overload
         .iter()
-        .map(|why| format!("emulator overloaded in {n} of {runs} {those}: {why}"))
+        .map(|why| format!("emulator overloaded in {n} of {runs}{example}: {why}"))
         .collect()
 }
 

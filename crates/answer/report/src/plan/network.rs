@@ -252,7 +252,7 @@ fn discipline(discipline: &Discipline) -> String {
                 path_facts::percent(*most),
             );
             format!(
-                "RED (from {min} to {max}, up to {most}, weight {})",
+                "RED ({min} to {max}, max probability {most}, weight {})",
                 exact(*weight)
             )
         }

@@ -100,7 +100,7 @@ fn a_modelled_network_says_what_it_did() {
     let text = table(&summarise(&plan, &records), &TableOptions::default());
     golden("table-network.txt", &text);
     assert!(
-        text.contains("! overload (1 of 3 runs; the figures reflect the machine)"),
+        text.contains("! overload (runs: 1 of 3; the figures reflect the machine)"),
         "{text}"
     );
     assert!(

@@ -228,7 +228,7 @@ pub(crate) fn loss(loss: &stackline_core::network::LossModel) -> String {
             format!("packets {}", numbers.join(", "))
         }
         LossModel::List(numbers) => format!("{} packets by number", numbers.len()),
-        LossModel::Every(n) => format!("every {n}th packet"),
+        LossModel::Every(n) => format!("one packet in {n}"),
         LossModel::Schedule(_) => "changes".to_owned(),
     }
 }
@@ -238,7 +238,7 @@ pub(crate) fn queue(queue: &LinkQueue) -> String {
     let bytes = queue.limit_bytes.map(units::format_size);
     let packets = queue
         .limit_packets
-        .map(|packets| format!("{packets} packets"));
+        .map(|packets| units::counted(packets, "packet"));
     let limits: Vec<String> = bytes.into_iter().chain(packets).collect();
     let limits = if limits.is_empty() {
         "unlimited".to_owned()

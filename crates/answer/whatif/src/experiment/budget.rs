@@ -54,7 +54,7 @@ impl RunBudget {
             / self.at_once as f64;
         let late = if takes > self.within.as_secs_f64() {
             format!(
-                "; it does not fit: it takes about {}, and no smaller design is useful",
+                "; it does not fit: it would take about {}, and no smaller design is useful",
                 units::format_time(takes)
             )
         } else {

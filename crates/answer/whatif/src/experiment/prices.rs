@@ -82,7 +82,7 @@ fn found(what: &str, factors: &[Factor]) -> Result<(usize, usize)> {
                 .hint(format!("known levels: {}", known.join(", "))))
         }
         _ => Err(
-            Error::input(format!("`{what}` may be a level of several factors"))
+            Error::input(format!("`{what}` matches levels of several factors"))
                 .hint("write the factor's full name"),
         ),
     }

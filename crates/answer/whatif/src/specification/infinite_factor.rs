@@ -43,7 +43,7 @@ pub(crate) fn limits(
         .first()
         .is_none_or(|measurement| measurement.across.is_none())
     {
-        notes.push( "limits for infinite factors need a measurement across a network, which can be simulated".into(), );
+        notes.push( "limits for infinite factors need a measurement across a network, because only that can be simulated".into(), );
         return Vec::new();
     }
     let base: Vec<(&Factor, &FactorLevel)> = experiment
@@ -80,7 +80,7 @@ pub(crate) fn limits(
         Ok(now) => now,
         Err(error) => {
             notes.push(format!(
-                "no limits: the specification cannot be simulated: {}",
+                "no limits, because the specification cannot be simulated: {}",
                 error.message
             ));
             return Vec::new();

@@ -313,7 +313,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
         let (block, end) = (u64::from(set.about.block_size), first.saturating_add(count));
         if end > set.about.blocks() {
             let words = format!(
-                "{}: block count {}, not {end}",
+                "{}: block count {}, range end {end}",
                 set.about.name,
                 set.about.blocks()
             );

@@ -195,7 +195,7 @@ impl Master {
     ) {
         if self.refused.get(&server) != Some(&words) {
             actions.notes.push(alloc::format!(
-                "{words}; nothing is written there (hint: {HINT})"
+                "{words}; nothing is written to the disk (hint: {HINT})"
             ));
             if self.refused.len() >= limits::MOST_SERVERS {
                 self.refused.clear();

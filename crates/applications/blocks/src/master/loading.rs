@@ -130,7 +130,7 @@ impl Master {
             return Err(no_such_block());
         }
         if about.placement == BlockPlacementPolicy::Given && reserve.given.len() != count {
-            let words = "each block needs a place";
+            let words = "each block needs a disk";
             return Err(RequestRefusal::new(Why::Malformed, words));
         }
         if set.pending.len() + count * usize::from(about.replicas) > limits::MOST_UNCOMMITTED_COPIES
@@ -325,7 +325,7 @@ impl Master {
             .all(is_its_own)
         {
             let words =
-                "a place was not reserved by this load, or has been released: reserve places again";
+                "a location was not reserved by this load, or has been released: reserve it again";
             return Err(RequestRefusal::new(Why::NoBlock, words));
         }
         for block in &blocks {

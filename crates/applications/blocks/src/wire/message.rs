@@ -350,7 +350,7 @@ pub enum BlockDataTransport {
 stackline_core::named_values!(BlockDataTransport,
     Tcp = "tcp", "On one connection per server";
     Udp = "udp", "In datagrams, without retransmission";
-    Rtp = "rtp", "As udp, with RTP headers";
+    Rtp = "rtp", "Like udp, with RTP headers";
     Blast = "blast", "Each block as a blast, retransmitted until it arrives");
 
 impl BlockDataTransport {

@@ -59,7 +59,7 @@ impl BlockSessionFigures {
         let useful = score.useful_bytes as f64 * 8.0 / seconds;
         let _ = writeln!(
             out,
-            "delivered before superseded  {} of {} blocks ({} %), {} lists in {}",
+            "delivered before superseded  {} of {} blocks ({} %), lists: {} in {}",
             score.delivered,
             score.requested,
             three_digits(share),
@@ -68,20 +68,16 @@ impl BlockSessionFigures {
         );
         let _ = writeln!(out, "useful throughput            {}", format_rate(useful));
         let late = format_rate(score.late_bytes as f64 * 8.0 / seconds);
-        let _ = writeln!(
-            out,
-            "arrived too late             {} blocks ({late})",
-            score.late
-        );
+        let _ = writeln!(out, "blocks arrived too late      {} ({late})", score.late);
         if score.missing > 0 {
-            let _ = writeln!(out, "could not be sent            {} blocks", score.missing);
+            let _ = writeln!(out, "blocks that were not sent    {}", score.missing);
         }
         let never = score.unanswered() - score.pending;
         if never > 0 {
-            let _ = writeln!(out, "never arrived                {never} blocks");
+            let _ = writeln!(out, "blocks that never arrived    {never}");
         }
         if score.pending > 0 {
-            let _ = writeln!(out, "pending at the end           {} blocks", score.pending);
+            let _ = writeln!(out, "blocks pending at the end    {}", score.pending);
         }
         self.write_servers(&mut out);
         self.write_segments(&mut out);

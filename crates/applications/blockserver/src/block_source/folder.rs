@@ -72,7 +72,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
         if line.path.is_empty() || !plain {
-            return Err(damaged(&format!("{} points outside it", line.path)));
+            return Err(damaged(&format!("{} escapes the directory", line.path)));
         }
         if line
             .path

@@ -25,7 +25,9 @@ fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
         Message::Refused(refused) => {
             let hint = match Why::of(refused.why) {
                 Why::Busy => " (hint: choose another name with --name)".to_owned(),
-                Why::Foreign => format!("; nothing is written to it (hint: {OWNERSHIP_HINT})"),
+                Why::Foreign => {
+                    format!("; nothing is written to the disk (hint: {OWNERSHIP_HINT})")
+                }
                 _ => String::new(),
             };
             Err(BlockConnectionEnd::Broken(format!(
@@ -214,8 +216,7 @@ impl DiskServerShared {
             Err(_) => {
                 drop(state);
                 if let Some(count) = self.refused.happened(std::time::Instant::now()) {
-                    let words =
-                        "lists refused because their clients had too much pending or did not read";
+                    let words = "lists refused because their clients had too many requests pending or did not read";
                     (self.options.say)(&format!("{words}: {count}"));
                 }
             }

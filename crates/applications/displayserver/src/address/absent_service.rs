@@ -38,8 +38,7 @@ impl DisplayServiceKind {
         }
         match self {
             Self::Display => Error::environment(format!("no display answers at {address}: {why}"))
-                .hint(format!("start one with `stackline display serve --listen {listen}`, or give its address with \
-                               `--to`")),
+                .hint(format!("start one with `stackline display serve --listen {listen}`, or name a running one with `--to`")),
             Self::Page => Error::environment(format!("no display answers at {address}: {why}"))
                 .hint(format!("start one there with `stackline display serve --view {listen}`")),
             Self::Terminal => Error::environment(format!("no terminal is served at {address}: {why}"))

@@ -63,7 +63,7 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
         return Err(Error::input(format!(
             "--display-over {other}: only tcp has separate options for each end"
         ))
-        .hint("name it with --over instead of --display-over"));
+        .hint("specify it with --over instead of --display-over"));
     }
     let client = parse_stack(over, World::Simulated)?;
     let display = display_over
@@ -84,7 +84,7 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
         ("blast" | "saw" | "window", _) => Ok(DisplayCarrierStack::Blast(client)),
         ("ikp", _) if client.options.is_empty() => Ok(DisplayCarrierStack::Ikp),
         ("ikp", _) => Err(Error::input(format!(
-            "--over {over}: ikp takes no options: display messages have 1024 bytes"
+            "--over {over}: ikp takes no options: display messages are 1024 bytes long"
         ))
         .hint("use --over ikp, without options")),
         _ => Err(Error::input(format!(
@@ -152,7 +152,7 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
             "send_buffer" | "receive_buffer" => {
                 let bytes = usize::try_from(bytes()?).unwrap_or(0);
                 if !(1..=1 << 24).contains(&bytes) {
-                    return Err(refused("a buffer must be 1 byte to 16 MiB"));
+                    return Err(refused("a buffer must hold 1 byte to 16 MiB"));
                 }
                 *(if *name == "send_buffer" {
                     &mut own.send_buffer
@@ -166,7 +166,7 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::PupOptions> {
                 own.fixed_timeout = Some(Duration::from_seconds(time.as_secs_f64()))
                     .filter(|time| *time > Duration::ZERO);
                 own.fixed_timeout
-                    .ok_or_else(|| refused("a timeout must be longer than zero"))?;
+                    .ok_or_else(|| refused("a timeout must be greater than zero"))?;
             }
             _ => return Err(refused("unknown option")),
         }

@@ -131,7 +131,7 @@ fn something_else(name: &str) -> String {
     match name {
         "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => {
             format!(
-                "the time for `{name}` in --draw depends on the processor of the display's host: vary that, as in `cpu of HOST x 2`"
+                "the time for `{name}` in --draw depends on the processor of the display's host: vary `cpu`, as in `cpu of HOST x 2`"
             )
         }
         "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
@@ -142,7 +142,7 @@ fn something_else(name: &str) -> String {
             )
         }
         "polls" | "work" => format!(
-            "vary a host property with a variable: `{name} <V>` in its network, `1 from A to B rr across NETWORK; V = \
+            "vary a host property with a variable: `{name} <V>` in the network, `1 from A to B rr across NETWORK; V = \
              9 ms` after it, and `-f 'V = 9 ms, 1 ms'`"
         ),
         _ => format!("{OTHER}; {}", what()),

@@ -265,7 +265,7 @@ fn notes(experiment: &Experiment<DisplaySubject>, rows: &[DisplayCombination]) -
     let is_distributed = DisplayCombination::is_distributed;
     let mixed = rows.iter().any(is_distributed) && !rows.iter().all(is_distributed);
     let mixed = mixed.then(|| {
-        "in class distributed, one item is sent and all are drawn; the other classes send them all"
+        "in class distributed, only one item is sent but all are drawn; the other classes send all items"
             .into()
     });
     mixed.into_iter().chain(experiment.note()).collect()

@@ -199,7 +199,7 @@ fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
             network.name,
             name.unwrap_or("at all")
         ))
-        .hint(format!("its hosts are {}", names.join(", ")))
+        .hint(format!("its hosts: {}", names.join(", ")))
     })
 }
 

@@ -340,7 +340,7 @@ fn answer(
 ) -> InternetServerAnswer {
     let refused = |why: &str| InternetServerAnswer::Now(VioReply::Refused(why.as_bytes()).bytes());
     let Some(request) = VioRequest::read(message) else {
-        return refused("that is not a valid request");
+        return refused("the request is not valid");
     };
     if let VioRequest::Create { name, .. } = request {
         if !is_known {
@@ -355,7 +355,7 @@ fn answer(
     | VioRequest::Release(instance)
     | VioRequest::Look(instance)) = request
     else {
-        return refused("that is not a valid request");
+        return refused("the request is not valid");
     };
     let Some(one) = known.get_mut(&instance) else {
         return refused("unknown instance");
@@ -368,7 +368,7 @@ fn answer(
             VioBlockTurn::Again => {
                 InternetServerAnswer::Now(VioReply::Done(one.machine.last()).bytes())
             }
-            VioBlockTurn::Other => refused("that block is not the next one"),
+            VioBlockTurn::Other => refused("the block is out of sequence"),
             VioBlockTurn::Next => {
                 let came = one.shared.came();
                 let has = !came.bytes.is_empty() || came.ended.is_some();
@@ -410,7 +410,7 @@ fn next_block(one: &mut InternetInstance, room: usize) -> Vec<u8> {
 fn write(one: &mut InternetInstance, block: u32, bytes: &[u8]) -> Vec<u8> {
     match one.machine.writes(block) {
         VioBlockTurn::Again => VioReply::Done(b"").bytes(),
-        VioBlockTurn::Other => VioReply::Refused(b"that block is not the next one").bytes(),
+        VioBlockTurn::Other => VioReply::Refused(b"the block is out of sequence").bytes(),
         VioBlockTurn::Next => match one.to.try_send(bytes.to_vec()) {
             Ok(()) => {
                 one.machine.wrote();

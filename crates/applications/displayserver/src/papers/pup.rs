@@ -234,7 +234,7 @@ impl Pup {
         let mut connection = shared.connection();
         while *connection.state() == PupState::Opening {
             if begun.elapsed() >= OPENS {
-                connection.abort("its caller is gone");
+                connection.abort("the caller gave up");
                 shared.flush(&mut connection);
                 return Err(ErrorKind::TimedOut.into());
             }

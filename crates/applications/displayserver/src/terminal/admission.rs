@@ -68,7 +68,7 @@ pub(super) fn sent_away(error: &io::Error, place: &ConnectionSlot) -> Result<()>
             login::TIME.as_secs()
         ))),
         _ if place.is_lost() => Err(Error::environment(
-            "a terminal was refused: newer connections arrived before it sent the secret",
+            "a terminal was refused: newer connections arrived before the peer sent the secret",
         )),
         // Who goes before there is a terminal wanted none.
         _ => Ok(()),

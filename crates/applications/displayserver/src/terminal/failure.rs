@@ -7,15 +7,14 @@ use std::io;
 /// No terminal is opened there.
 pub(super) fn unopened(at: &DisplayAddress, why: &str) -> Error {
     Error::environment(format!("cannot open the terminal at {at}: {why}"))
-        .hint("the secret is in ~/.config/stackline/terminal.secret, in the home directory of the user who serves it: \
-               copy that file, or name another with --secret-file")
+        .hint("the secret is in ~/.config/stackline/terminal.secret, in the home directory of the user who serves the terminal: copy that file, or specify another with --secret-file")
 }
 
 pub(super) fn lost(error: io::Error) -> Error {
     match error.kind() {
         // A server in between has said what is wrong.
         io::ErrorKind::ConnectionAborted => Error::measurement(error.to_string()),
-        _ => Error::measurement(format!("lost the program: {error}")),
+        _ => Error::measurement(format!("lost the connection: {error}")),
     }
 }
 

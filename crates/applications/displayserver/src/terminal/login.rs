@@ -115,10 +115,12 @@ impl<'g> Guest<'g> {
             let byte = self.byte()?;
             self.telnet.receive(&[byte], &mut data);
             if !data.is_empty() {
-                return Err(refused("it sent data before negotiating TELNET options"));
+                return Err(refused(
+                    "the peer sent data before negotiating TELNET options",
+                ));
             }
         }
-        Err(refused("it did not negotiate TELNET options"))
+        Err(refused("the peer did not negotiate TELNET options"))
     }
 
     /// Asks for the secret.
@@ -132,7 +134,7 @@ impl<'g> Guest<'g> {
             self.waits(attempts.failed(Instant::now()))?;
             self.says(WRONG)?;
         }
-        Err(refused("it does not know the secret"))
+        Err(refused("the peer sent the wrong secret"))
     }
 
     /// A line, which is not echoed.
@@ -156,7 +158,7 @@ impl<'g> Guest<'g> {
                 }
             }
         }
-        Err(refused("its secret is too long"))
+        Err(refused("the secret is too long"))
     }
 
     /// Lets so much time pass, in which what is said is for nobody.
@@ -223,7 +225,7 @@ pub(super) fn identify_by_pup(
         line.extend_from_slice(&data[skipped..]);
         let Some(end) = line.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
             if line.len() > LONGEST {
-                return Err(refused("its secret is too long"));
+                return Err(refused("the secret is too long"));
             }
             continue;
         };
@@ -245,7 +247,7 @@ pub(super) fn identify_by_pup(
         }
         says.write_all(WRONG)?;
         if tries == TRIES {
-            return Err(refused("it does not know the secret"));
+            return Err(refused("the peer sent the wrong secret"));
         }
         says.write_all(ASKS)?;
     }

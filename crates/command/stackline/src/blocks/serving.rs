@@ -173,7 +173,7 @@ fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
 fn say_who_may_read(address: SocketAddr) {
     if !address.ip().is_loopback() {
         output::say(&format!(
-            "note: anyone who can reach {address} can read its blocks; writing needs the key"
+            "note: anyone who can reach {address} can read the blocks; writing requires the key"
         ));
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(
     rustdoc::broken_intra_doc_links,
-    reason = "brackets of the help are not links"
+    reason = "brackets in the help are not links"
 )]
 
 mod gateway;
@@ -19,7 +19,7 @@ pub(crate) use replay::{NetworkWorld, Replay};
 
 pub(super) const AFTER: &str = "\
 Examples:
-  # once; copy the file to the other hosts
+  # once; copy the key to the other hosts
   stackline blocks key
   stackline blocks master &
   stackline blocks serve --master 127.0.0.1:7480 --disk /srv/a /srv/b &
@@ -109,7 +109,7 @@ Examples:
 
 The master's address, printed once it is listening, is the only line on stdout; port 0 picks a free port. The master runs \
 until Ctrl-C or TERM. Anyone who can reach it can read; writing and joining need the key. Without \
-a key, it serves the existing sets.";
+a key, it only serves the existing sets.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BlocksMaster {
@@ -173,7 +173,7 @@ pub(crate) struct BlocksServe {
     /// Exit when standard input ends
     #[arg(long, hide = true)]
     pub(crate) with_stdin: bool,
-    /// Send buffer of each client's connection; by default, the system sizes it for data in flight, and no block is started while 16 KiB is
+    /// Send buffer of each client's connection; by default, the system sizes it for data in flight, and no block is started while 16 KiB or more is
     /// waiting to be sent
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) send_buffer: Option<u64>,
@@ -237,7 +237,7 @@ pub(crate) struct BlocksGet {
     /// The file to write, or the directory to restore; without it, nothing is written
     #[arg(short = 'o', long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
-    /// Only these blocks, both ends included
+    /// Only this range of blocks, both ends included
     #[arg(long, value_name = "FIRST..LAST", value_parser = range)]
     pub(crate) blocks: Option<(u64, u64)>,
     /// One tile of a picture, as PNG

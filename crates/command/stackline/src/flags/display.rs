@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(super) const AFTER: &str = "\
 Examples:
-  # prints the address of its page; open it
+  # open the page whose address it prints
   stackline display serve
   stackline display bench --to 127.0.0.1:7085
   stackline display bench --level pipelined,batched --picture vectors
@@ -45,7 +45,7 @@ pub(crate) enum DisplayCommand {
     Bench(Box<DisplayBench>),
     /// In virtual time: find which of hosts, network, level, class and transport matter
     Factors(Box<DisplayFactors>),
-    /// Forward a display's page to a port, such as from a unix socket of an emulated host
+    /// Forward a display's page to a port, for example from an emulated host's unix socket
     View(DisplayView),
     /// Relay between clients and a display, and restore their pictures when the display is restarted
     Agent(DisplayAgent),
@@ -100,7 +100,7 @@ pub(crate) struct DisplayExecute {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayInternet {
-    /// Address to listen on: ikp:HOST:PORT. Clients connect through it as vio:HOST:PORT/ADDRESS
+    /// Address to listen on: ikp:HOST:PORT. Clients connect through this server as vio:HOST:PORT/ADDRESS
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7089")]
     pub(crate) listen: DisplayAddress,
     /// File whose first line is the secret that clients must know; by default $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is created if missing
@@ -119,7 +119,7 @@ pub(crate) struct DisplayAgent {
     /// The display
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
-    /// Maximum memory for a client's symbols; use the same value as the display
+    /// Maximum memory for a client's symbols; use the same value as for the display
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
     pub(crate) memory: u64,
     /// How long to wait for a lost display to come back
@@ -184,7 +184,7 @@ pub(crate) struct DisplayServe {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
-    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), vio:HOST:PORT/ADDRESS (through an internet server), ngp:ADDRESS (definitions are sent once; ngp-newest:ADDRESS if the newest of several changes is enough), `tty` (at the other end of this terminal), or `pipe` (standard output and input; results then go to standard error); by default, a display of its own
+    /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), vio:HOST:PORT/ADDRESS (through an internet server), ngp:ADDRESS (definitions are sent once; ngp-newest:ADDRESS if the newest of several changes is enough), `tty` (at the other end of this terminal), or `pipe` (standard output and input; results then go to standard error); by default, bench starts its own display
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
     /// File whose first line is the display's secret; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
@@ -215,10 +215,10 @@ pub(crate) struct DisplayBench {
 /// Which factors matter for a display in virtual time.
 #[derive(Args, Debug)]
 pub(crate) struct DisplayFactors {
-    /// A specification; client and display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
+    /// A specification; the client and the display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
     #[arg(long, value_name = "SPEC")]
     pub(crate) across: PathBuf,
-    /// A factor and its levels, such as 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; may be repeated, adding
+    /// A factor and its levels, such as 'cpu of vax x 2', 'level = pipelined, batched', 'over = tcp(mss = 212), pup'; may be repeated, and is added
     /// to those declared in the specification
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
@@ -250,7 +250,7 @@ pub(crate) struct DisplayFactors {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "In virtual time")]
 pub(crate) struct DisplaySimulated {
-    /// A specification; client and display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
+    /// A specification; the client and the display run on hosts of its network, which set the cost of programs (`work`, `cpu`)
     #[arg(long, value_name = "SPEC", conflicts_with_all = ["to", "secret_file", "png", "hold"])]
     pub(crate) across: Option<PathBuf>,
     #[command(flatten)]
@@ -260,7 +260,7 @@ pub(crate) struct DisplaySimulated {
     pub(crate) keep: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// Have a second client draw the same picture at the same time; its stream ends at the internet server on this host, the first client's at the one given by `--internet`
+    /// Have a second client draw the same picture at the same time; its stream ends at the internet server on this host, and the first client's at the one given by `--internet`
     #[arg(
         long,
         value_name = "HOST",
@@ -303,7 +303,7 @@ pub(crate) struct DisplayScene {
     #[arg(long, value_name = "STACK", requires = "across")]
     pub(crate) display_over: Option<String>,
     /// Time that the display takes on a processor with `cpu 1`, such as 'request = 0.5 ms, pixel = 5 us, rectangle = 0.7 ms, letter = 0.1 ms,
-    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: when added alone to a picture already shown); by default zero
+    /// added = 5 ms, added_rectangle = 5 ms, answer = 8 ms' (added: for an item added alone to a picture already shown); by default zero
     #[arg(long, value_name = "TIMES", value_parser = parse_drawing_costs, default_value = "", hide_default_value = true, requires = "across")]
     pub(crate) draw: DisplayDrawingCosts,
     /// When to draw a picture that is being defined

@@ -15,33 +15,33 @@ use std::time::Duration;
 pub(crate) struct Factors {
     #[command(flatten)]
     pub(crate) text: SpecTextFlags,
-    /// A factor and its levels; may be repeated, adding to those declared in the specification
+    /// A factor and its levels; may be repeated, and is added to those declared in the specification
     #[arg(short, long = "factor", value_name = "FACTOR")]
     pub(crate) factors: Vec<String>,
     #[command(flatten)]
     pub(crate) experiment: FactorExperiment,
-    /// Runs of each combination; by default as many as the specification has, but at least 2 (5 if simulated)
+    /// Runs of each combination; by default, as many as in the specification, but at least 2 (5 if simulated)
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Number of runs with every factor halfway between its levels (as ratios), to see whether the response curves in between
+    /// Number of runs with every factor at the geometric mean of its levels, to see whether the response curves in between
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) centre: u32,
-    /// The response; by default a run's main response, then all others that it has
+    /// The responses; by default, a run's main response, then all its others
     #[arg(long = "response", value_name = "NAME", value_delimiter = ',', value_parser = choice::<RunResponse>())]
     pub(crate) responses: Vec<RunResponse>,
     /// The measurement on this line of the specification, if it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
-    /// Skip the limit reached if a factor were infinite
+    /// Skip finding the next limit if a factor were infinite
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Resume the interrupted experiment in the directory that it printed
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
-    /// Print the specification of a combination by its number, and run nothing
+    /// Print the specification of the combination with this number, and run nothing
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["resume", "pictures"])]
     pub(crate) combination: Option<usize>,
-    /// Run unmodified programs on hosts of this network, emulated, and use the times of their requests
+    /// Run unmodified programs on hosts of this network, which is emulated, and use their request times
     #[arg(long, value_name = "NETWORK", conflicts_with = "expression")]
     pub(crate) on: Option<PathBuf>,
     #[command(flatten)]
@@ -82,10 +82,10 @@ pub(crate) struct FactorExperiment {
     /// Choose the design that fits in this time, and report what it sacrifices
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["design", "replicates"])]
     pub(crate) budget: Option<Duration>,
-    /// Whether differences or ratios add up; by default, whichever fits better
+    /// Whether effects add (differences) or multiply (ratios); by default, the better fit
     #[arg(long, value_name = "MODEL", value_parser = choice::<EffectScale>())]
     pub(crate) model: Option<EffectScale>,
-    /// Prices, such as 'bandwidth x 10 = 300, cpu x 2 = 120', to find the sets of changes that gain most for their price
+    /// Prices, such as 'bandwidth x 10 = 300, cpu x 2 = 120', to find the sets of changes that gain the most for their price
     #[arg(long, value_name = "PRICES")]
     pub(crate) cost: Option<String>,
     /// Find the best set within this budget

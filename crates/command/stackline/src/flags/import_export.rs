@@ -18,7 +18,7 @@ pub(crate) struct ImportFlags {
     /// Add to this run: a directory, or its name under the runs directory
     #[arg(long, value_name = "RUN")]
     pub(crate) into: Option<PathBuf>,
-    /// Names for the hosts in a log, with * for each host's name in the log; may be repeated. For captures, also a name for the host that has these
+    /// Names for the hosts in a log, where * stands for the host's name in the log; may be repeated. For captures, also a name for the host that has these
     /// addresses: web=10.0.0.2,fd00::2
     #[arg(long, value_name = "NAME=LOG|ADDRESS,...")]
     pub(crate) host: Vec<String>,
@@ -31,10 +31,10 @@ pub(crate) struct ImportFlags {
     /// An access log of a server whose requests are in the captures: nginx, Apache, JSON lines or OTLP/JSON; may be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Vec<PathBuf>,
-    /// File of TLS session secrets as written by programs (SSLKEYLOGFILE); requests they decrypt are reported
+    /// File of TLS session secrets as written by programs (SSLKEYLOGFILE), used to decrypt and report requests
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Keep whole request names, up to 256 bytes each, instead of names without values (URL queries, SQL literals and passwords, Redis keys,
+    /// Keep request names whole, up to 256 bytes each, rather than without their values (URL queries, SQL literals and passwords, Redis keys,
     /// users); also keep span attributes and qlog data with headers, statements and error texts, and access log lines.
     /// Headers, bodies, rows and bound values in captures are never kept
     #[arg(long)]
@@ -57,7 +57,7 @@ pub(crate) struct Export {
     /// The binary format, to a file or to stdout
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) tape: Option<Option<PathBuf>>,
-    /// Lifelines as OpenTelemetry spans (OTLP), protobuf
+    /// Lifelines as OpenTelemetry spans, OTLP/protobuf
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp: Option<Option<PathBuf>>,
     /// The same as OTLP/JSON

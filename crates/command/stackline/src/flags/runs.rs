@@ -21,7 +21,7 @@ Other commands accept a run's directory name, the name it was given, `last`, or
 pub(crate) struct RunsFlags {
     #[command(subcommand)]
     pub(crate) command: Option<RunsCommand>,
-    /// List only runs whose name, specification or note contains this
+    /// List only runs whose name, specification or note contains this text
     pub(crate) text: Option<String>,
     /// List all of them instead of the newest 20
     #[arg(long)]
@@ -68,7 +68,7 @@ pub(crate) struct RunsPrune {
     /// Remove runs that ended longer ago than this, such as 30d or 12h
     #[arg(long, value_name = "TIME", value_parser = parse_age)]
     pub(crate) older_than: Option<Duration>,
-    /// Remove the oldest runs until the rest takes at most this, such as '2 GB'
+    /// Remove the oldest runs until the rest take up at most this much, such as '2 GB'
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) most_size: Option<u64>,
     /// Only list what would be removed
@@ -83,6 +83,6 @@ fn parse_age(text: &str) -> Result<Duration, String> {
         Some(days) => {
             Duration::try_from_secs_f64(days * 86_400.0).map_err(|error| error.to_string())
         }
-        None => parse_duration(text).map_err(|words| format!("{words}, or days such as 30d")),
+        None => parse_duration(text).map_err(|words| format!("{words}, or in days, as in 30d")),
     }
 }

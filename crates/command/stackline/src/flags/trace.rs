@@ -34,7 +34,7 @@ pub(crate) struct TraceFlags {
     /// Running processes, here or in containers, with their children
     #[arg(long, value_name = "PID", num_args = 1.., conflicts_with = "on")]
     pub(crate) pid: Vec<u32>,
-    /// A running container (Docker, Podman, containerd or in a pod), by name or by a prefix of its id; may be repeated
+    /// A running container (in Docker, Podman, containerd or a pod), by name or by a prefix of its id; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "on")]
     pub(crate) container: Vec<String>,
     /// A running systemd unit of the system or of a user, such as nginx.service; may be repeated
@@ -47,13 +47,13 @@ pub(crate) struct TraceFlags {
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// Disk space that request events may take: when half of it is full, requests from one second in four are kept, then from one in sixteen, and
-    /// so on, and a note reports how many were left out; packets of an emulated network may take half of it
+    /// so on; a note reports how many were left out. With an emulated network, half of the space is for its packets
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
     pub(crate) most_disk: u64,
     /// What to record besides packets
     #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]
     pub(crate) see: TraceScope,
-    /// Keep whole request names, up to 256 bytes each, instead of names without values: HTTP targets with users, queries and fragments, SQL
+    /// Keep request names whole, up to 256 bytes each, rather than without their values: HTTP targets with users, queries and fragments, SQL
     /// statements with literals and passwords, Redis keys, login users, response texts. Headers, bodies, rows, bound values and error texts
     /// are never kept
     #[arg(long)]

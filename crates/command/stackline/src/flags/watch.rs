@@ -16,7 +16,7 @@ Examples:
   stackline watch --keep night --interval 1s
   STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
 
-Exact TCP events need root; without it, connections are sampled once per interval. --snmp-secrets FILE \
+Exact TCP events need root; without it, connections are sampled once per interval. The FILE of --snmp-secrets \
 has lines `community = ...`, `authentication = ...`, `privacy = ...`; alternatively, set the \
 environment variables STACKLINE_SNMP_COMMUNITY, STACKLINE_SNMP_AUTHENTICATION and \
 STACKLINE_SNMP_PRIVACY.";

@@ -101,7 +101,7 @@ fn holding<'n>(
                 .iter()
                 .map(|network| format!("--network {}", quoted(&network.name)))
                 .collect();
-            let message = format!("{} networks have a host {host}", holding.len());
+            let message = format!("{} networks have a host named {host}", holding.len());
             Err(Error::input(message).hint(format!("choose one with {}", names.join(" or "))))
         }
     }

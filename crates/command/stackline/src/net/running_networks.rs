@@ -106,7 +106,7 @@ pub(super) fn is_second(network: &Network, options: &EmulatorOptions) -> Result<
     }
     let name = quoted(&network.name);
     Ok(Some(format!(
-        "note: a network named {} is already up, built from another specification, so this is a second one; `net exec {name} HOST` joins the first, which is taken down by `stackline net down {name}` or when its programs exit",
+        "note: a network named {} is already up, built from another specification, so this is a second one; `net exec {name} HOST` joins the first, which is taken down by `stackline net down {name}` or when its last program exits",
         network.name
     )))
 }

@@ -190,7 +190,7 @@ impl LiveTable {
             self.interval.as_secs_f64(),
         );
         let mut text = vec![format!(
-            "watching every {}   {elapsed:.1} s   {} events   Ctrl-C exits",
+            "watching every {}   {elapsed:.1} s   events: {}   Ctrl-C exits",
             units::format_time(interval),
             self.events
         )];

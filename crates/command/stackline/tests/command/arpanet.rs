@@ -238,7 +238,7 @@ fn a_host_that_is_down_is_waited_for_or_given_up_and_why_is_said() {
         .stackline(&["run", "-e", &never_up])
         .fails(
             1,
-            &["a connection was not answered: the IMPs report that the other side's host is dead"],
+            &["a connection request was not answered: the IMPs report that the other side's host is dead"],
         )
         .hints("`down`");
     let elsewhere = "network n { host a; host b { down from 1 s; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n;";

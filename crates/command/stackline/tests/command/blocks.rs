@@ -436,7 +436,7 @@ fn a_master_that_is_not_there_or_something_else() {
     };
     answers(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).fails(3, &["is not a block server"]);
     let why = stackline_blocks::wire::message::Why::Version as u8;
-    let words = "this program speaks version 9, the other side 1".to_owned();
+    let words = "the listening side speaks version 9, the connecting side 1".to_owned();
     let refused = stackline_blocks::wire::master_messages::BlockRequestRefused {
         request: 0,
         why,
@@ -469,7 +469,7 @@ fn a_master_without_a_key_serves_and_ends_when_it_is_asked() {
         (&"data".into(), &false.into())
     );
     site.blocks(&["load", "more", "data"])
-        .fails(3, &["this side has no key"]);
+        .fails(3, &["the listening side has no key"]);
     started.process().signal(Signal::SIGTERM);
     let finished = started.finish();
     assert_eq!(

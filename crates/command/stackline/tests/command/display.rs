@@ -480,7 +480,7 @@ fn in_virtual_time_it_takes_what_the_hosts_say() {
         .fails(2, &["no transport"])
         .hints("omit --over and --display-over");
     bench(&["--network", "lan", "--over", "ikp(packet = 500)"])
-        .fails(2, &["display messages have 1024 bytes"])
+        .fails(2, &["display messages are 1024 bytes long"])
         .hints("without options");
     bench(&["--network", "lan", "--over", "ikp", "--display-over", "tcp"])
         .fails(2, &["only tcp"])
@@ -1145,7 +1145,9 @@ fn a_program_ends_with_the_execute_that_is_stopped() {
     let number = until("the program begins", number);
     let program = format!("/proc/{}", number.trim_end_matches(".\n"));
     started.process().signal(Signal::SIGINT);
-    started.finish().fails(130, &["stopped before it finished"]);
+    started
+        .finish()
+        .fails(130, &["interrupted before completion"]);
     wait_until("the program has ended", || {
         !std::path::Path::new(&program).exists()
     });
@@ -1219,14 +1221,14 @@ fn who_waits_for_a_display_that_says_nothing_is_interrupted_at_once() {
         connections.push(stream);
     };
     interrupted(&["display", "bench", "--to", &tcp], &mut hello)
-        .fails(130, &["stopped before it finished"]);
+        .fails(130, &["interrupted before completion"]);
     let [pup, ikp] = ["pup", "ikp"].map(|kind| format!("{kind}:{}", silent.local_addr().unwrap()));
     let mut asked = || assert!(silent.recv(&mut [0; 2000]).unwrap() > 0);
     interrupted(&["display", "bench", "--to", &pup], &mut asked)
-        .fails(130, &["stopped before it finished"]);
+        .fails(130, &["interrupted before completion"]);
     let display = Served::start(&place, &["--listen", "127.0.0.1:0"]);
     let executes = ["display", "execute", &ikp, "--to", &display.clients];
-    interrupted(&executes, &mut asked).fails(130, &["stopped before it finished"]);
+    interrupted(&executes, &mut asked).fails(130, &["interrupted before completion"]);
 }
 
 /// The command that the profile of the V-System's paper gives, as a shell reads it.

@@ -113,8 +113,8 @@ fn what_has_no_room_in_a_tape_is_counted_by_reason() {
     let run = place.kept().0;
     let run = run.to_str().unwrap();
     let said = [
-        "left out: last fields of events that have more than 16: 1\n",
-        "left out: ends of texts that are longer than 4096 bytes: 1\n",
+        "left out: trailing fields of events with more than 16: 1\n",
+        "left out: ends of texts longer than 4096 bytes: 1\n",
     ];
     let done = place.stackline(&["export", run, "--tape", "a.tape"]);
     assert!(

@@ -171,7 +171,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (
             &["-f", "bandwidth of a - b x 2"],
             "no link connects `a` and `b`",
-            "the links are `a - s`",
+            "known links: `a - s`",
         ),
         (&["-f", "congestion = fast"], "congestion", ""),
         (

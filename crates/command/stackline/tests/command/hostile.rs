@@ -167,7 +167,7 @@ fn files_that_are_named_are_regular_and_bounded() {
         ),
         ("pipe", "it is a pipe, but a regular file is expected"),
         (".", "it is a directory, but a regular file is expected"),
-        ("large", "it is longer than 16 MiB"),
+        ("large", "it is larger than 16 MiB"),
         ("absent", "No such file"),
     ] {
         let network = format!("network n {{ host a, b; link a - b trace \"{name}\" 1 ms; }}");

@@ -383,7 +383,7 @@ fn a_drawn_size_beyond_all_memory() {
         let place = Place::new();
         place
             .run(text)
-            .fails(3, &[side, "was drawn, but at most 1 GiB fits"]);
+            .fails(3, &[side, "was drawn, but the maximum is 1 GiB"]);
         assert!(place.runs().is_empty());
     }
     let output = Place::new().run("1 bulk_put pareto(1000, 0.3)*1000 over udp");

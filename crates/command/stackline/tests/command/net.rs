@@ -119,7 +119,7 @@ fn a_network_whose_figures_vary_is_shown_and_measured_with_each_value() {
         one.out
     );
     let exec = place.stackline(&["net", "exec", "-e", VARIED, "a", "--", "true"]);
-    exec.fails(2, &["2 networks have a host a"])
+    exec.fails(2, &["2 networks have a host named a"])
         .hints("--network 'n(Q = 2048 B)'");
     place.stackline(&["predict", "-e", VARIED]).succeeds();
 }

@@ -29,7 +29,7 @@ fn check_counts_what_is_right() {
             .stackline(&["plan", "-e", limited])
             .succeeds()
             .out
-            .contains("limited to 61.5 s by time limits")
+            .contains("at most 61.5 s given the time limits")
     );
 }
 

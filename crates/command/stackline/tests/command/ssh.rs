@@ -263,11 +263,8 @@ fn through_a_real_sshd() {
 fn a_wait_for_a_silent_agent_is_reported_and_can_be_interrupted() {
     let hello = "exec sh -c \"$*\" </dev/null | head -1; exec sleep 600";
     for (ssh, words) in [
-        (
-            "exec sleep 600",
-            "waiting for the agents on b, at most 60 s",
-        ),
-        (hello, "waiting for an agent to prepare a run, at most 30 s"),
+        ("exec sleep 600", "waiting up to 60 s for an answer from b"),
+        (hello, "waiting up to 30 s for an agent to prepare a run"),
     ] {
         let place = Place::new();
         let said = place.path("said");

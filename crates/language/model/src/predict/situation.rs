@@ -185,7 +185,7 @@ impl<'p> Situation<'p> {
             Size::Drawn(distribution) => {
                 let mean = distribution
                     .mean()
-                    .ok_or_else(|| format!("the sizes {distribution} have no finite mean"))?;
+                    .ok_or_else(|| format!("sizes from {distribution} have no finite mean"))?;
                 Ok(whole(mean).max(data.least_drawn))
             }
         }
@@ -256,7 +256,7 @@ impl<'p> Situation<'p> {
         distribution
             .mean()
             .map(Some)
-            .ok_or_else(|| format!("the times {distribution} have no finite mean"))
+            .ok_or_else(|| format!("times from {distribution} have no finite mean"))
     }
 
     /// The sum of the means of several waits.

@@ -131,7 +131,7 @@ impl Checker<'_> {
                 let network = &varied.item.name.text;
                 let message = format!("the variable `{name}` has no values");
                 let label = format!(
-                    "expected a number, or a variable defined in a specification across `{network}`"
+                    "expected a number, or a variable defined in a specification that crosses `{network}`"
                 );
                 let hint = format!(
                     "write a number, or a specification that gives its values, as in `1 {}across {network}; {name} = {}`",

@@ -151,7 +151,7 @@ fn unmarked(
         "`{name}` does not support ECN in the {} world",
         measurement.world
     );
-    let label = "the queue drops this stream's packets where it would only mark those of others";
+    let label = "the queue drops this stream's packets instead of marking them";
     let diagnostic = Diagnostic::warning(span, message, label);
     Some(if takes.is_empty() {
         diagnostic

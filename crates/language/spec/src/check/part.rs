@@ -318,7 +318,7 @@ impl Checker<'_> {
             (Size::Bytes(unit), Some(last)) if last < least => {
                 let whole = (amount / unit * unit).max(*unit);
                 Some((
-                    format!("the last data unit would have {last} B"),
+                    format!("the last data unit would be {last} B"),
                     format!("whole units, `{unit} {whole} B`"),
                 ))
             }
@@ -372,9 +372,7 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(drawn.span, message, "one too many");
             self.report.push(match procedure.timings.as_slice() {
                 [] => diagnostic.hint("omit it"),
-                names => {
-                    diagnostic.hint(format!("its timings, in order, are {}", names.join(", ")))
-                }
+                names => diagnostic.hint(format!("its timings, in order: {}", names.join(", "))),
             });
         }
         let drawn: Vec<Option<Distribution>> = item
@@ -402,7 +400,7 @@ impl Checker<'_> {
                 continue;
             }
             let message =
-                "all operations begin at once, so later times include the wait for earlier ones";
+                "all operations begin at once, so each time includes waiting for earlier ones";
             let diagnostic = Diagnostic::warning(drawn.span, message, "no time between operations");
             self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
                 "omit the timing, so that each operation begins when the previous one has ended"

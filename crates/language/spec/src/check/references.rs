@@ -366,7 +366,7 @@ impl<'c> Checker<'c> {
         let message = format!("unknown network `{}`", name.text);
         let declare = format!("declare it: `network {} {{ ... }}`", name.text);
         let hint = if PROFILES.contains(&name.text.as_str()) {
-            format!("{declare}; `examples/profiles.stackline` has one with that name to copy")
+            format!("{declare}; you can copy it from `examples/profiles.stackline`")
         } else {
             declare
         };
@@ -391,7 +391,7 @@ impl<'c> Checker<'c> {
                 .collect();
             let hint = match names.as_slice() {
                 [] => format!("declare it there: `host {};`", host.text),
-                names => format!("its hosts are {}", names.join(", ")),
+                names => format!("its hosts: {}", names.join(", ")),
             };
             let diagnostic =
                 Diagnostic::error(host.span, message, "expected a host of the network");

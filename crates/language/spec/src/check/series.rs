@@ -101,7 +101,7 @@ fn ended(
         Diagnostic::warning(
             span,
             format!("the series does not reach {end}"),
-            format!("used as its last value, after {below}"),
+            format!("still used as the last value, after {below}"),
         )
         .hint(format!("did you mean {near}?")),
     );

@@ -13,7 +13,7 @@ pub(crate) fn bad_destination(text: &str) -> Option<String> {
         .filter(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
     if port.is_some() {
         return Some(format!(
-            "ssh takes `{text}` as a host name, not as a name and a port; write `ssh://{text}`"
+            "ssh treats `{text}` as a host name, not as a name and a port; write `ssh://{text}`"
         ));
     }
     let bad = text.starts_with('-') || text.chars().any(|c| c.is_whitespace() || c.is_control());

@@ -166,7 +166,7 @@ fn one(
         let hint = match table.options {
             [] => format!("write `{}` alone; it has no options", table.name),
             options => format!(
-                "its options are {}",
+                "its options: {}",
                 listed(options.iter().map(|option| option.name))
             ),
         };
@@ -202,7 +202,7 @@ fn one(
                     "`{}` is not a value of the option `{}`",
                     word.text, option.name
                 );
-                let hint = format!("its values are {}", listed(words.iter().copied()));
+                let hint = format!("its values: {}", listed(words.iter().copied()));
                 return Err(
                     Diagnostic::error(word.span, message, "expected one of its values")
                         .did_you_mean(&word.text, words.iter().copied(), hint),
@@ -260,7 +260,7 @@ fn swept_word(
     };
     let message = format!("the option `{name}` takes a word, and words cannot be swept");
     Diagnostic::error(item.name.span.to(value.span), message, "a variable stands for numbers")
-        .hint(format!("list the stacks, each with its word: `over {stack}({name} = {one}), {stack}({name} = {other})`"))
+        .hint(format!("list the stack once for each word: `over {stack}({name} = {one}), {stack}({name} = {other})`"))
 }
 
 fn wrong(option: &OptionTable, item: &OptionItem, what: &str) -> Diagnostic {

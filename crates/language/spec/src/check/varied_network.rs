@@ -144,8 +144,8 @@ fn another_kind(value: &SpecValue, figure: FigureKind, sweep: &Sweep) -> Option<
             SpecUnit::Rate(_) => "rates",
             SpecUnit::Percent => "percentages",
         };
-        let message = format!("the values of `{name}` are {found}; expected {wanted}");
+        let message = format!("the values of `{name}` are {found}; each must be {wanted}");
         let diagnostic = Diagnostic::error(sweep.span, message, "these values");
-        diagnostic.hint(format!("write them as in `{name} = {such_as}`"))
+        diagnostic.hint(format!("write values, as in `{name} = {such_as}`"))
     })
 }

@@ -153,11 +153,7 @@ impl WorldCase<'_> {
             "files and virtual memory are not simulated",
             self.here(),
         );
-        Some(
-            diagnostic.hint(
-                "omit the source and destination: data units then come from and go to MEMORY",
-            ),
-        )
+        Some(diagnostic.hint("omit the source and destination, so that both are MEMORY"))
     }
 
     fn cores(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
@@ -175,7 +171,8 @@ impl WorldCase<'_> {
         }
         let diagnostic =
             Diagnostic::error(span, "a simulated host has no cores to run on", self.here());
-        let hint = "omit `on cpu`; processor costs are those of the host's interface (`copy` in its network)";
+        let hint =
+            "omit `on cpu`; processor costs are specified by the host's `copy` in its network";
         Some(diagnostic.hint(hint))
     }
 
@@ -243,7 +240,7 @@ impl WorldCase<'_> {
                 "{} networks carry IP, so raw Ethernet frames would not cross them",
                 self.can.world
             );
-            return Some(error(message).hint("omit `carrier`, or run it in the live world"));
+            return Some(error(message).hint("omit `carrier`, or run in the live world"));
         }
         if network.has_imps() && !self.can.imps {
             // Said of the network already.
@@ -264,7 +261,8 @@ impl WorldCase<'_> {
                 "the path from {from} to {to} has {links} links, but a packet can cross at most {MOST_HOPS}"
             );
             return Some(
-                error(message).hint("its TTL then expires, as in Linux; use fewer switches"),
+                error(message)
+                    .hint("beyond that, its TTL expires, as in Linux; use fewer switches"),
             );
         }
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
@@ -273,7 +271,7 @@ impl WorldCase<'_> {
             return None;
         }
         let message = format!(
-            "`{}` sends packets of {needed} bytes, too large for the path from {from} to {to}: its MTU is {mtu}",
+            "`{}` sends packets of {needed} bytes, too large for the path from {from} to {to} (MTU {mtu})",
             table.name
         );
         Some(
@@ -304,10 +302,11 @@ fn imps_too_far(
         .len()
         .saturating_sub(2);
     let message = format!(
-        "{to} is {lines} lines from {from}, but IMPs {MOST_IMP_HOPS} or more hops away are unreachable"
+        "{to} is {lines} hops from {from}, but IMPs {MOST_IMP_HOPS} or more hops away are unreachable"
     );
-    (lines >= MOST_IMP_HOPS)
-        .then(|| error(message).hint("ARPANET routing took longer paths for loops; use fewer IMPs"))
+    (lines >= MOST_IMP_HOPS).then(|| {
+        error(message).hint("ARPANET routing treated longer paths as loops; use fewer IMPs")
+    })
 }
 
 fn uses_files(part: &MeasurementPart) -> bool {

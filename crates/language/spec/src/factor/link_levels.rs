@@ -65,7 +65,7 @@ fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
     if names.is_empty() {
         error.hint("declare a network")
     } else {
-        error.hint(format!("the links are {}", names.join(", ")))
+        error.hint(format!("known links: {}", names.join(", ")))
     }
 }
 
@@ -203,7 +203,7 @@ fn rate(
             Ok(vec![LevelEdit::replace(schedule.span, level.to_string())])
         }
         (RateItem::Unlimited, FactorLevel::Times(_)) => Err(Error::input(format!(
-            "{name} has no rate to multiply: it is unlimited"
+            "{name} has an unlimited rate, which cannot be multiplied"
         ))
         .hint("write levels, as in `bandwidth = 10 Mbit/s, 100 Mbit/s`")),
         (RateItem::Unlimited, _) => {

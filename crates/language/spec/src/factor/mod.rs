@@ -268,7 +268,7 @@ fn alone(source: &str, line: usize) -> Result<String> {
         if !lines.contains(&line.to_string()) {
             let message = format!("no measurement begins on line {line}");
             return Err(Error::input(message).hint(format!(
-                "measurements begin on these lines: {}",
+                "lines where measurements begin: {}",
                 lines.join(", ")
             )));
         }

@@ -62,7 +62,7 @@ pub(super) fn cpu(
         };
         return Err(Error::input(message)
             .hint(
-                "specify the cost of its programs' work, as in `host a { work 0.1 ms per message; }`, or of packets, as in `copy 20 us per packet, 1 ns per byte;`; for real and emulated processors, use `share of a = 50%, 100%`",
+                "specify the cost of program work, as in `host a { work 0.1 ms per message; }`, or of packet processing, as in `copy 20 us per packet, 1 ns per byte;`; for real and emulated processors, use `share of a = 50%, 100%`",
             ));
     }
     let mut edits = Vec::new();
@@ -90,7 +90,7 @@ fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
     let names = list(networks(written).flat_map(NetworkItem::host_names));
     match host {
         Some(host) if !names.is_empty() => Error::input(format!("no network has a host `{host}`"))
-            .hint(format!("the hosts are {names}")),
+            .hint(format!("known hosts: {names}")),
         _ => Error::input("no declared network has hosts to vary")
             .hint("declare a network with hosts and add `across NAME`; only simulated hosts have processors to vary"),
     }
@@ -116,7 +116,7 @@ pub(super) fn buffer(
         let hint = if names.is_empty() {
             "declare one, as in `switch edge { buffer 64 KiB; }`".into()
         } else {
-            format!("the switches are {names}")
+            format!("known switches: {names}")
         };
         return Err(Error::input(message).hint(hint));
     }
@@ -206,7 +206,7 @@ pub(super) fn share(
         if host.is_some() && item.names.len() > 1 {
             let message = "the host is declared together with others";
             return Err(Error::input(message)
-                .hint("give the host whose share is varied its own declaration"));
+                .hint("write a separate declaration for the host whose share is varied"));
         }
         let text = at_level(written, item.share.as_ref(), ALL, level)?;
         edits.extend(match (&item.share, item.names.last()) {

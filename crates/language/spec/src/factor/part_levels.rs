@@ -146,7 +146,9 @@ pub(super) fn edit_host(
         };
         let Some(host) = host else {
             let message = format!("the specification names no host after `{word}`");
-            return Err(Error::input(message).hint("write both, as in `from a to b rr 32*1000`"));
+            return Err(
+                Error::input(message).hint("write both hosts, as in `from a to b rr 32*1000`")
+            );
         };
         edits.push(LevelEdit::replace(host.span, text.clone()));
     }

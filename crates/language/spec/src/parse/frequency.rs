@@ -56,7 +56,7 @@ impl Parser<'_, '_> {
         let Some(bits) = bits else {
             let message = "a bit rate gives an interval only if the data unit size is a number";
             let diagnostic =
-                Diagnostic::error(span, message, "each unit would take a different time");
+                Diagnostic::error(span, message, "each unit would need a different interval");
             return Err(self.fail(diagnostic.hint(
                 "write the interval, as in `exponential(4 ms)`, or units per second: `250/s`",
             )));

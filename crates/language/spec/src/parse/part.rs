@@ -221,7 +221,7 @@ impl Parser<'_, '_> {
             return Ok(());
         };
         let hint = format!("write `{}*{}`", self.written(size.span), self.text(1));
-        let label = "expected an amount of data, or `*` and the number of units after the size";
+        let label = "expected an amount of data, or `*` and a number of units, after the size";
         let diagnostic = Diagnostic::error(
             size.span.to(self.token(1).span),
             "unexpected number of data units",

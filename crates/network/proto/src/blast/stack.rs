@@ -205,8 +205,14 @@ pub const BLAST: StackTable = table(
             "full",
             "retransmits an incomplete blast as a whole, after the interval",
         ),
-        OptionTable::flag("full_nak", "the same, as soon as the receiver reports it"),
-        OptionTable::flag("partial", "retransmits from the first missing packet on"),
+        OptionTable::flag(
+            "full_nak",
+            "the same, as soon as the receiver reports the loss",
+        ),
+        OptionTable::flag(
+            "partial",
+            "retransmits from the first missing packet onwards",
+        ),
         OptionTable::flag("selective", "retransmits only the missing data (default)"),
         OptionTable::new(
             "size",
@@ -452,7 +458,7 @@ mod tests {
         );
         assert_eq!(
             options(&both, 1440, 4 << 20).unwrap_err(),
-            "blast is either full or partial, not both"
+            "blast takes either full or partial, not both"
         );
         let long = written("saw", &[("packet", OptionValue::Number(9000))]);
         assert!(

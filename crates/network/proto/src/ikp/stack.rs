@@ -34,10 +34,13 @@ pub const TABLE: StackTable = StackTable {
             "full",
             "retransmits an incomplete blast as a whole, after the interval",
         ),
-        OptionTable::flag("full_nak", "the same, as soon as the receiver reports it"),
+        OptionTable::flag(
+            "full_nak",
+            "the same, as soon as the receiver reports the loss",
+        ),
         OptionTable::flag(
             "partial",
-            "retransmits from the first missing packet on (default)",
+            "retransmits from the first missing packet onwards (default)",
         ),
         OptionTable::flag("selective", "retransmits only the missing data"),
         OptionTable::new(
@@ -71,7 +74,7 @@ DataRequest (initiator) -> Send with a readable segment, until the Reply
 AwaitDataIndication (responder) -> Receive, MoveFrom, Reply
 DataRequest (responder) -> Receive, MoveTo, Reply
 AwaitDataIndication (initiator) -> Send with a writable segment, until the Reply
-RPCCall -> Send with the request to read and space for the response
+RPCCall -> Send with a readable request and space for the response
 RPCAwaitCallInd -> Receive, MoveFrom of the data that did not come with the message
 RPCReturn -> MoveTo, Reply; one packet if the response fits into it
 StartBulkGet, StartBulkPut -> nothing: the first Send implies it
@@ -310,7 +313,7 @@ mod tests {
         let both = written(&[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
         assert_eq!(
             options(&both, 1440).unwrap_err(),
-            "ikp is either full or partial, not both"
+            "ikp takes either full or partial, not both"
         );
         let long = options(&written(&[("packet", OptionValue::Number(9000))]), 1440).unwrap_err();
         assert!(long.contains("32 to 1440 B"), "{long}");

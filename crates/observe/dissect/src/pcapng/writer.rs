@@ -151,7 +151,7 @@ impl<W: Write> PcapngWriter<W> {
     pub fn put(&mut self, mut capture: PcapngPacket) -> io::Result<()> {
         if capture.interface >= self.interfaces {
             let said = format!(
-                "no interface {} in a capture that has {}",
+                "no interface {}: the capture has only {}",
                 capture.interface, self.interfaces
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));

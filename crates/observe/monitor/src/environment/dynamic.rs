@@ -344,7 +344,7 @@ impl EnvironmentSampler {
         } else {
             sample.mark_absent(
                 "clock/synchronised",
-                "systemd-timesyncd does not report it; other daemons write no file",
+                "systemd-timesyncd does not report it; other time daemons write no file",
             );
         }
     }
@@ -359,7 +359,7 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
         }
         None => sample.mark_absent(
             "processor/user_s",
-            "/proc/stat has no complete line for all processors",
+            "/proc/stat has no complete summary line for processors",
         ),
     }
     for (number, times) in &stat.each {

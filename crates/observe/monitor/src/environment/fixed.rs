@@ -87,7 +87,7 @@ const PROCESSOR: [(&str, &str); 13] = [
 ];
 
 fn model(cpu: &cpuinfo::Cpu, facts: &mut EnvironmentFacts) {
-    let missing = |what: &str| format!("/proc/cpuinfo has no {what}");
+    let missing = |what: &str| format!("/proc/cpuinfo omits the {what}");
     facts.add(
         "processor/model",
         cpu.model.clone().ok_or_else(|| missing("model")),

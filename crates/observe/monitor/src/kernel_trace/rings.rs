@@ -65,7 +65,7 @@ impl KernelTraceRings {
     /// The form of an event's records.
     pub(crate) fn format(&self, name: &str) -> Result<TraceEventFormat, String> {
         let text = self.instance.read(&format!("events/{name}/format"))?;
-        TraceEventFormat::parse(&text).ok_or_else(|| "its format is unexpected".into())
+        TraceEventFormat::parse(&text).ok_or_else(|| "it has an unexpected format".into())
     }
 
     /// Sets the filter of an event; `0` removes it.

@@ -45,7 +45,7 @@ fn words(error: std::io::Error) -> String {
         std::io::ErrorKind::PermissionDenied => {
             "counting system calls needs root or CAP_PERFMON".into()
         }
-        _ => format!("counting system calls: {error}"),
+        _ => format!("cannot count system calls: {error}"),
     }
 }
 

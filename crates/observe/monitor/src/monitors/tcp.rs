@@ -367,9 +367,7 @@ impl Monitor for TcpMonitor {
         );
         note(
             unattributed,
-            format!(
-                "drops on this machine left out because they belong to no known connection: {unattributed}"
-            ),
+            format!("drops on this machine left out (connection unknown): {unattributed}"),
         );
     }
 }

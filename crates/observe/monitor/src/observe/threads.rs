@@ -373,7 +373,7 @@ impl ThreadTrace {
             added += u32::from(enters.is_ok() && returns.is_ok());
         }
         if added == 0 {
-            let why = "this kernel does not report them (CONFIG_FTRACE_SYSCALLS), so the reasons for waits are not distinguished";
+            let why = "this kernel does not report them (needs CONFIG_FTRACE_SYSCALLS), so the reasons for waits are not distinguished";
             absent.insert("system calls".into(), why.into());
         }
     }

@@ -85,7 +85,7 @@ pub(super) fn lines() -> Sheet {
         sheet.rows.push(row);
     }
     sheet
-        .note("kbit/s: 84 % of the line rate, minus 2 kbit/s for routing. Held: packets needed to keep the line busy, if all are full, and if two in three have 152 bits.")
+        .note("kbit/s: 84 % of the line rate, minus 2 kbit/s for routing. Held: packets needed to keep the line busy if all are full; mixed: if two in three have 152 bits.")
         .note("For full packets, 8 channels are enough over land, and 32 over a satellite.")
 }
 

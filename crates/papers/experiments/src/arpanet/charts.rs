@@ -109,7 +109,7 @@ fn throughput() -> Chart {
         },
         band: None,
         curves,
-        below: format!("{LOST}, 1160 cycles per packet, one answer per message"),
+        below: format!("{LOST}: 1160 cycles per packet, one answer per message"),
     }
 }
 

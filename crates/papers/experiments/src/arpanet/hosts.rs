@@ -102,8 +102,6 @@ pub(super) fn table_7() -> Sheet {
         sheet.rows.push(value.row([SheetCell::Number(kilobits, 1)]));
     }
     sheet.note(
-        "Fitted in three pieces: a block takes 151 ms plus 13.0 ms per kilobit; from 8.1 kilobits on, 195 plus 19.7; \
-         from 15.3 on, 463 plus 10.3. The dips are steps of 0.10 and 0.13 s in the time per block; the report \
-         attributes them to causes outside the network.",
+        "Fitted in three pieces: a block takes 151 ms plus 13.0 ms per kilobit; from 8.1 kilobits upwards, 195 ms plus 19.7 ms; from 15.3 upwards, 463 ms plus 10.3 ms. The dips are steps of 0.10 and 0.13 s in the time per block; the report attributes them to causes outside the network.",
     )
 }

@@ -182,7 +182,7 @@ pub(super) fn simulated(seed: u64) -> Sheet {
          largest difference is {worst:.1} %.",
         nothing_printed("this tests the formula")
     ))
-    .note("Here, packets are forwarded over the satellite one by one, so F counts the satellite as one more line; in the published table, the whole message is stored first, which adds nearly 1.")
+    .note("Here, packets are forwarded over the satellite one by one, so F counts the satellite as one more line; in the published table, the whole message is stored first, which adds nearly 1 to F.")
 }
 
 /// In percent.
@@ -334,7 +334,5 @@ pub(super) fn bounds(seed: u64) -> Sheet {
     }
     sheet
         .note(nothing_printed("the report gives the bounds, but not the cost of each"))
-        .note("Each bound applies alone, except in the last column, which combines all of them, with 12K of memory. Space is \
-               reserved before a message is sent; where answers carry the reservation, it costs nothing as long as \
-               there is enough space.")
+        .note("Each bound applies alone, except in the last column, which combines all of them, with 12K of memory. Space is reserved before a message is sent; where answers carry the reservation, reserving costs nothing if there is enough space.")
 }

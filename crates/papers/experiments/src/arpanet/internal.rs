@@ -65,15 +65,14 @@ pub(super) fn rates(seed: u64) -> Sheet {
         }
     }
     sheet
-        .note("Cycles of 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (published); its cost to the IMP itself is fitted, one constant per row: 7.8 cycles to a dead host, 37 to itself. To match the published rates, the 316 alone would need 9.0 and 38.3, and the 516 alone 6.7 and 37.0.")
+        .note("Cycle times are 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (published); its cost to the IMP itself is fitted, one constant per row: 7.8 cycles to a dead host, 37 to itself. To match the published rates, the 316 alone would need 9.0 and 38.3, and the 516 alone 6.7 and 37.0.")
 }
 
 /// What either would do alone.
 pub(super) fn derived() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 3B",
-        "rate of the IMP alone, or of the generator and discard alone, kbit/s: published, and rate divided by share \
-         here",
+        "rate of the IMP alone, or of the generator and discard alone, kbit/s: published, and computed here as rate / share",
         &[("to", "to"), ("machine", "machine"), ("alone", "alone")],
     );
     for (((to, measured), (_, printed)), share) in INTERNAL.iter().zip(ALONE).zip(SHARES) {

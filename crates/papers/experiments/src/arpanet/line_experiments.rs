@@ -84,8 +84,7 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     let spur = pair(ImpHardware::H516, ImpHardware::H516, false, seed).0;
     sheet
         .note(format!("Background traffic of 3.5 % each way. Largest difference: {worst:.1} kbit/s. A spur line without background: {spur:.1} (published 40)."))
-        .note("Of the 43.4 kbit/s left by headers, routing takes 1.6; the line is also idle while the processor \
-               prepares the next packet: 0.3 ms on a 516, out of 1160 cycles per packet.")
+        .note("Of the 43.4 kbit/s left by headers, routing takes 1.6; the line is also idle while the processor prepares the next packet: 0.3 ms on a 516, part of its 1160 cycles per packet.")
 }
 
 /// Sources around one destination, each over a line of its own.
@@ -244,7 +243,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
             }
         }
     }
-    sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; here, that is an equal share of a line's 40. Room for 10 messages at the destination.")
+    sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; taken here as an equal share of a line's 40. Room for 10 messages at the destination.")
 }
 
 /// Which row of several.

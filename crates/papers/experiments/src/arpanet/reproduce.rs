@@ -52,7 +52,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         name: "arpanet".into(),
         title: "BBN Report 2499, 1973: throughput of the ARPANET".into(),
         notes: vec![
-            "IMPs are machines with the line protocol, routing and reservation of that time, and a processor with the report's cycle counts; kbit/s count only host data. Fitted values are marked as such."
+            "IMPs are modelled with the line protocol, routing and reservation of that time, and a processor with the report's cycle counts; rates in kbit/s count only host data. Fitted values are marked as such."
                 .into(),
             format!("Random values depend on the seed {seed}."),
         ],

@@ -105,7 +105,7 @@ pub(super) fn table() -> Sheet {
         sheet.rows.push(row);
     }
     sheet
-        .note(format!("{within} of {numbers} values are within the larger of 4 characters and 10 %. The others: {}.", wrong.join("; ")))
+        .note(format!("{within} of {numbers} values are off by at most 4 characters or 10 %, whichever is larger. The others: {}.", wrong.join("; ")))
         .note(
             "The report gives no formula (it cites another paper). This one is reconstructed: 100 ms in the host, 72 \
              bits of leaders, packets stored at each hop, a 232-bit allocate message, 40 kbit/s. \"Off\" is the largest \

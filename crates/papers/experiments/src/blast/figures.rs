@@ -161,7 +161,7 @@ fn figure_5(hosts: &Hosts) -> BlastSheet {
         .flat_map(|curve| LOSSES.map(|loss| (curve, loss)));
     BlastSheet {
         name: "Figure 5",
-        title: "expected time of 64 packets between V kernels against the loss probability",
+        title: "expected time for 64 packets between V kernels against the loss probability",
         subject: "protocol",
         digits: 2,
         lines: cases.map(line).collect(),
@@ -191,8 +191,7 @@ fn crossings() -> String {
         ))
     });
     format!(
-        "Published: between 1e-5 and 1e-4, the operating region of the Ethernet, the blast is better. By the \
-         formulas, it is better up to a loss of {}.",
+        "Published: between 1e-5 and 1e-4, the operating region of the Ethernet, the blast is better. According to the formulas, it is better up to a loss probability of {}.",
         each.collect::<Vec<_>>().join(", ")
     )
 }
@@ -269,13 +268,12 @@ fn figure_6(hosts: &Hosts) -> BlastSheet {
     });
     BlastSheet {
         name: "Figure 6",
-        title: "standard deviation of the time of 64 packets between V kernels against the loss probability",
+        title: "standard deviation of the time for 64 packets between V kernels against the loss probability",
         subject: "strategy",
         digits: 2,
         lines: cases.map(line).collect(),
         notes: vec![
-            "As published, full is the root mean square about To(D) instead of the mean, and full_nak ignores that \
-             losing the last packet or the answer still costs Tr."
+            "As published, full is the root mean square about To(D) instead of about the mean, and full_nak ignores that losing the last packet or the answer still costs Tr."
                 .into(),
             "In the paper, the curves for partial and selective come from simulations; the formula is the exact solution of their recursion."
                 .into(),

@@ -62,7 +62,7 @@ pub(super) fn interfaces() -> Result<Sheet> {
         ("program_1_ms", "1 ms"),
         ("program_2_ms", "2 ms"),
     ];
-    let title = "ms per 1 KB packet received, by copying processor and by the time a program spends per packet on the host's processor";
+    let title = "ms per 1 KB packet received, by the processor that copies it and by the time a program spends per packet on the host's processor";
     let mut sheet = Sheet::new("Interfaces", title, &columns);
     for ((name, copies, _), times) in INTERFACES.iter().zip(found.chunks(PROGRAMS.len())) {
         let times = times.iter().map(|ms| SheetCell::Number(*ms, 2));
@@ -74,7 +74,7 @@ pub(super) fn interfaces() -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
-        "The paper says only that the 8088 is slower than the host's 68000: it is assumed to be half as fast, and the CMC's processor as fast as the host's; here, all have two buffers in each direction. Where the interface copies, the program runs during the copy; if the program has enough to do, the slower interface is faster overall.",
+        "The paper says only that the 8088 is slower than the host's 68000: here, it is assumed to be half as fast, and the CMC's processor as fast as the host's, and all interfaces have two buffers in each direction. Where the interface copies, the program runs during the copy; if the program has enough to do, the slower interface is faster overall.",
     ))
 }
 

@@ -71,7 +71,7 @@ fn ratios(standalone: &Standalone) -> String {
     .map(median);
     match (saw, window, blast) {
         (Some(saw), Some(window), Some(blast)) => format!(
-            "{how} 64 packets: stop-and-wait takes {:.2} times as long as the sliding window, and {:.2} times as long as the blast.",
+            "{how} For 64 packets, stop-and-wait takes {:.2} times as long as the sliding window, and {:.2} times as long as the blast.",
             saw / window,
             saw / blast
         ),
@@ -84,8 +84,7 @@ fn parts(standalone: &Standalone) -> String {
     let [send_data, take_data, send_ack, take_ack] =
         standalone.parts.map(|part| format_time(part.median));
     format!(
-        "Here, copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the \
-         ack; copying out takes {take_data} and {take_ack}. The total is {}, including one clock reading for each.",
+        "Here, copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the ack; copying out takes {take_data} and {take_ack}. The total is {}, including one clock reading for each of the four.",
         format_time(sum)
     )
 }

@@ -126,7 +126,7 @@ pub(super) fn ratios() -> Sheet {
     let network = BlastFigureProtocol::StopAndWait.elapsed(costs, 1) - copying;
     let mut sheet = printed_and_here::sheet(
         "Ratios",
-        "statements in the text about Tables 1 and 2, and values from the formula here",
+        "statements in the text about Tables 1 and 2, and the values its formulas give here",
         &[("value", "value")],
     );
     sheet.rows = [

@@ -53,7 +53,9 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
                 .map(|finding| format!("{name}: {}", finding.sentence)),
         );
     }
-    Ok(sheet.note(nothing_printed("the paper names the limits only in words")))
+    Ok(sheet.note(nothing_printed(
+        "the paper describes the limits only in words",
+    )))
 }
 
 #[cfg(test)]

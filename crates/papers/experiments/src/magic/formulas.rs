@@ -119,10 +119,9 @@ pub(super) fn sheet() -> Sheet {
     let kib = f64::from(BLOCK) / 1024.0;
     sheet
         .note(format!(
-            "Throughput is {kib:.0} KiB divided by the time between two send timestamps for a server, and between two blocks read for the receiver; a burst is five consecutive blocks (section 4.2.2). `stackline blocks replay` and the tables below compute all three this way."
+            "Throughput is {kib:.0} KiB divided by the time between two send timestamps (servers) or between two blocks read (receiver); a burst is five consecutive blocks (section 4.2.2). `stackline blocks replay` and the tables below compute all three this way."
         ))
-        .note("The published mean of 160 ms assumes 100 ms as the shortest latency; with the published parts, it is \
-               lower.")
+        .note("The published mean of 160 ms assumes 100 ms as the shortest latency; with the published parts, the mean is lower.")
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ fn asked_for_more() -> Result<MagicCase> {
 
 /// Why one server does not send three times what its receiver took.
 const NOT_THRICE: &str =
-    "read from disks: with the third copy, at most two thirds of 134 remain (Table 2)";
+    "read from disk: with the third copy, at most two thirds of 134 remain (Table 2)";
 
 /// The table.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
@@ -98,7 +98,7 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     }
     Ok(sheet
         .note(
-            "unread, unsent: blocks discarded for a newer list, before and after the disk had read them. Lifelines that end in the read queue show that disks are the limit; those that end in the write queue, that the network or the receiver is (section 3).",
+            "unread, unsent: blocks discarded in favour of a newer list before and after they were read from disk. Lifelines that end in the read queue show that disks are the limit; those that end in the write queue, that the network or the receiver is (section 3).",
         )
         .note(
             "The receiver's 39 Mbit/s is an input, given as the time it takes per block from each server. According to the paper, the unconstrained server sends at about three times that rate; in Table 2, only the Alpha does, so the servers copy at its speed here.",

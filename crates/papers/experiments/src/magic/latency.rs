@@ -212,7 +212,7 @@ fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
         .note(format!(
             "SS10 to the Alpha. One block: lists of one block, medians. Loaded: the receiver takes {RECEIVER:.0} Mbit/s, and more is requested. Reads take 10 to 30 ms in the paper.",
         ))
-        .note("off: one block relative to the published value.")
+        .note("off: one-block time relative to the published value.")
         .note(
             "The published costs of translating, forwarding, parsing and reading are inputs; waiting, sending and the \
              effect of the load are results.",

@@ -145,7 +145,7 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
         }));
     Ok(sheet
         .note(
-            "With pacing, each sender gets a third of the last link in cells, and no two cells meet, so nothing is lost. Early packet discard is useless where the port holds less than a packet, as the paper says. With ABR, the switch tells each sender its share of nine tenths of the link.",
+            "With pacing, each sender sends cells at a third of the last link's rate, and no two cells meet, so nothing is lost. Early packet discard is useless where the port holds less than a packet, as the paper says. With ABR, the switch tells each sender its share of nine tenths of the link.",
         )
         .note("Larger windows do not help while packets are lost, and do no harm where the buffer holds the packets."))
 }

@@ -51,7 +51,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
         name: "magic".into(),
         title: "Tierney et al. 1996: a parallel block server over the MAGIC network".into(),
         notes: vec![
-            "A viewer sends a list of blocks every 200 ms; a newer list supersedes the older one. The master, disk servers and client are those of `stackline blocks`, in virtual time over simulated TCP. 48 KiB are 0.39 Mbit."
+            "A viewer sends a list of blocks every 200 ms; a newer list supersedes the older one. The master, disk servers and client are those of `stackline blocks`, in virtual time over simulated TCP. A 48 KiB block is 0.39 Mbit."
                 .into(),
             format!("Random values depend on the seed {}.", settings.seed),
         ],

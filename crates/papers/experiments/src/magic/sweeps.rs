@@ -116,7 +116,7 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
     let medians = lab.medians(3, &cases)?;
     let mut sheet = Sheet::new(
         "Figure 13",
-        "block throughput, Mbit/s, against the number of streams, into one and into two interfaces of 100 Mbit/s",
+        "block throughput, Mbit/s, against the number of streams, into one and into two 100 Mbit/s interfaces",
         &[
             ("streams", "streams"),
             ("offered", "offered"),
@@ -138,6 +138,6 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the curves are lost")).note(
-        "Each stream comes from one server, with a window of 64 KiB. 48 of the 53 bytes of a cell are data, so an interface carries 90 Mbit/s of packets. Ports share 624 KiB, so nothing is lost. The paper's early tests showed lower rates with more than three streams; it names no cause.",
+        "Each stream comes from one server, with a window of 64 KiB. 48 of the 53 bytes of a cell are data, so an interface carries 90 Mbit/s of packets. Ports share 624 KiB, so nothing is lost. The paper's early tests showed lower rates with more than three streams; it gives no cause.",
     ))
 }

@@ -102,7 +102,7 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 4]> {
 fn collapse_beside_print(median: &MagicFigures) -> Sheet {
     let starved =
         "which server is starved depends on the seed, and on distances that are not published";
-    let lost = "unknown over what period the paper counts; here, two of three senders wait most of the time";
+    let lost = "the period over which the paper counts is unknown; here, two of three senders wait most of the time";
     let mut values = Vec::new();
     for (at, server) in ["EDC, Mbit/s", "USW, Mbit/s", "TIOC, Mbit/s"]
         .into_iter()
@@ -208,7 +208,7 @@ fn by_seed(runs: &[MagicFigures]) -> Sheet {
             (low.min(*sum), high.max(*sum))
         });
     sheet.note(format!(
-        "In {unequal} of {} seeds, the fastest server has at least 5 times the throughput of the slowest (published: 18 times). Totals range from {least:.1} to {most:.1} Mbit/s, median {median:.1}, {:.1} times the published {:.1}, or {median:.0} % of the link.",
+        "In {unequal} of {} seeds, the fastest server has at least 5 times the throughput of the slowest (published: 18 times). Totals range from {least:.1} to {most:.1} Mbit/s; the median, {median:.1}, is {:.1} times the published {:.1}, or {median:.0} % of the link.",
         runs.len(),
         median / COLLAPSE.iter().sum::<f64>(),
         COLLAPSE.iter().sum::<f64>()
@@ -291,7 +291,7 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
              and processors that copy as in Table 2.",
         )
         .note(format!(
-            "With the timers of their Solaris 2.4 (at least 200 ms), the senders retransmit sooner, and the total is {:.1} times as large. Neither is fitted: the paper's total is closer to that with slow timers.",
+            "With the timers of the paper's Solaris 2.4 (at least 200 ms), the senders retransmit sooner, and the total is {:.1} times as large. Neither is fitted: the paper's total is closer to that with slow timers.",
             medians[1].sum() / medians[0].sum()
         )))
 }

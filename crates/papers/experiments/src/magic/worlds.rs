@@ -148,7 +148,6 @@ fn sheet(compared: &[(PaperSession, Compared)]) -> Sheet {
             .extend(failed.map(|reason| format!("{}: {reason}", session.name)));
     }
     sheet.note(
-        "off: emulated relative to simulated. Medians; useful blocks are those that arrived before the next list, \
-         after the first second. Emulated: real processes and this machine's kernel TCP.",
+        "off: emulated relative to simulated. Medians; useful blocks are those that arrived before the next list, counted after the first second. Emulated: real processes and this machine's kernel TCP.",
     )
 }

@@ -20,7 +20,7 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
         (
             "an Ethernet instead of the ARPANET gains less than 50 %",
             "8",
-            format!("Table 8-1: {:.0} %, {:.0} % and {:.0} %; true only of the loss on the ARPANET", gain(130.0, 230.0), gain(130.0, 220.0), gain(120.0, 210.0)),
+            format!("Table 8-1: {:.0} %, {:.0} % and {:.0} %; only the slowdown on the ARPANET is below 50 %", gain(130.0, 230.0), gain(130.0, 220.0), gain(120.0, 210.0)),
         ),
         (
             "structure gains a factor of 3 to 4",
@@ -51,7 +51,7 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
         (
             "the rectangles' picture takes 34,000 bytes as a bitmap",
             "5.3",
-            format!("400 by 400 pixels are {:.0} bytes; 34,000 bytes are {:.0} pixels square", 400.0 * 400.0 / 8.0, (34_000.0f64 * 8.0).sqrt()),
+            format!("400 by 400 pixels take {:.0} bytes; 34,000 bytes hold a square of {:.0} pixels a side", 400.0 * 400.0 / 8.0, (34_000.0f64 * 8.0).sqrt()),
         ),
         (
             "structured, the rectangles take 900 bytes",
@@ -75,7 +75,7 @@ pub(super) fn sheet() -> Sheet {
     let columns = [("number", ""), ("where", "where"), ("said", "said")];
     let mut sheet = Sheet::new(
         "Contradictions",
-        "statement in the paper; below it, what the paper's own numbers give",
+        "statements in the paper; below them, what the paper's own numbers give",
         &columns,
     );
     sheet

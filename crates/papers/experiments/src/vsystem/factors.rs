@@ -70,10 +70,8 @@ pub(super) fn sheet() -> Result<Sheet> {
             SheetCell::Number(f64::from(printed), 0),
         ]);
     }
-    Ok(sheet.note(nothing_printed("the paper gives only an order")).note(
-        "The protocol level comes first here because its two levels differ most: it decides which processor is busy, \
-         and therefore which one matters. Without it, the order is the paper's if speeds are doubled: of the two \
-         processors, the busier one gains the most, and bandwidth gains nothing.",
+    Ok(sheet.note(nothing_printed("the paper gives only a ranking")).note(
+        "The protocol level comes first here because its two levels differ most: it decides which processor is busy, and therefore which one matters. Without it, the order is the paper's if speeds are doubled: speeding up the busier of the two processors gains the most, and more bandwidth gains nothing.",
     ))
 }
 

@@ -71,6 +71,6 @@ pub(super) fn sheet() -> Result<Sheet> {
         sheet.rows.push(own.into_iter().chain(compared).collect());
     }
     Ok(sheet.note(
-        "Two clients of one VAX at the same time, one through the workstation's own server, one through another workstation's, as in the paper's measurement. Published: 60 KB of code and 20 KB of buffers are saved, and each block crosses the network twice. Here, a block costs a request and a reply, with the copies and messages of Sun-IKP, while the other workstation relieves this one of the stream's packets: the remote server loses where the workstation is busy, but less than published.",
+        "Two clients of one VAX at the same time, one through the workstation's own server, one through another workstation's, as in the paper's measurement. Published: 60 KB of code and 20 KB of buffers are saved, and each block crosses the network twice. Here, a block costs a request and a reply, with the copies and messages of Sun-IKP, while the other workstation relieves this one of the stream's packets: the remote server is slower where the workstation is busy, but by less than published.",
     ))
 }

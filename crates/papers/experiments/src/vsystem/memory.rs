@@ -63,7 +63,7 @@ pub(super) fn sheet() -> Sheet {
         let file = PrintedValue::new(picture.file, memory, 0)
             .because("calls take 20 bytes here; calls of the published size, 14");
         let picture_bits = PrintedValue::new(picture.bits, bits, 0)
-            .because("34,000 bytes are 522 pixels square; the text says about 400");
+            .because("34,000 bytes hold 522 by 522 pixels; the text says about 400");
         for (value, compared) in [("display file", file), ("bits", picture_bits)] {
             sheet.rows.push(compared.row([
                 SheetCell::text(picture.name),
@@ -75,6 +75,6 @@ pub(super) fn sheet() -> Sheet {
     }
     let then = 23 * 20 + 32 * super::case::CALL_BYTES;
     sheet.note(format!(
-        "An item takes 20 bytes, so a display file is smaller than the bitmap if the picture has fewer items than the last column shows. Structured, 23 rectangles, two calls of the contact cut and 30 of the inverter are kept here; 900 bytes are published, less than 53 items of 20 bytes would take. With calls of 14 bytes, which need no second corner, they would take {then}; the simulated wire has such calls.",
+        "An item takes 20 bytes, so a display file is smaller than the bitmap if the picture has fewer items than the last column shows. For the structured picture, 23 rectangles, two calls of the contact cut and 30 of the inverter are kept here; the published 900 bytes are less than 53 items of 20 bytes would take. With calls of 14 bytes, which need no second corner, they would take {then}; the simulated wire has such calls.",
     ))
 }

@@ -444,12 +444,7 @@ fn implementations() -> VSystemTable {
         ]),
         row("incremental", STOP_AND_WAIT).cells([
             ("SUN IKP", SUN_IKP, 29.0, None),
-            (
-                "VAX IKP",
-                VAX_IKP,
-                4.6,
-                Some("how often the V-server polls"),
-            ),
+            ("VAX IKP", VAX_IKP, 4.6, Some("the V-server's polling rate")),
         ]),
         row("pipelined incremental", INCREMENTAL).cells([
             ("SUN IKP", SUN_IKP, 44.0, Some("an IKP packet")),

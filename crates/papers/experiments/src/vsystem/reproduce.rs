@@ -19,7 +19,7 @@ fn report(sheets: Vec<Sheet>) -> PaperReport {
         notes: vec![
             "Client, agents and display run in virtual time on hosts whose processor costs are those of the profile (`--profile`); the display takes 0.53 ms per request, 5 us per pixel of a line, 0.76 ms per rectangle, 8.2 ms more for a single line or an answer, and 12.2 ms more for a single rectangle. Nothing is random."
                 .into(),
-            "PUP is a separate protocol (packets of 200 bytes, a window of one), with a copy of each packet on the VAX and Telser's work above it. Its text, at 1600 characters per second where the same path carries 210 vectors of 20 bytes (4200 bytes per second), is sent in packets of one 80-character line, and the workstation of the earlier programs takes 14 ms for each packet and each acknowledgement: that limits text but not vectors, which the VAX cannot produce any faster."
+            "PUP is a separate protocol (packets of 200 bytes, a window of one), with a copy of each packet on the VAX and Telser's work above it. Its text is sent in packets of one 80-character line, and the workstation of the earlier programs takes 14 ms for each packet and each acknowledgement. That limits text to 1600 characters per second, but not vectors: the same path carries 210 vectors of 20 bytes (4200 bytes) per second, and the VAX cannot produce them any faster."
                 .into(),
         ],
         exhibits: Vec::new(),

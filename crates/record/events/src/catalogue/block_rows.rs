@@ -62,7 +62,7 @@ pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     ),
     row(
         "DPSS_END_WRITE",
-        "at the server: the transport has taken the block; known once a later block from its server arrives",
+        "at the server: the transport has taken the block; known once a later block from the same server arrives",
         None,
     ),
     row(

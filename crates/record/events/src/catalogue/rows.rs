@@ -98,7 +98,7 @@ catalogue! {
         "a connection is requested";
 
     AppConnected = "APP_CONNECTED", Application: { unit, stream, offset, bytes, local, remote }
-        "the connection is established; `stream` is the one from local to remote, `offset` is where its data units begin";
+        "the connection is established; `stream` is the one from local to remote, and `offset` is where its data units begin";
 
     AppAccepted = "APP_ACCEPTED", Application: { unit, stream, offset, bytes, local, remote }
         "the responder has accepted the connection; `stream` and `offset` as above";
@@ -152,7 +152,7 @@ catalogue! {
         "the connection is closed";
 
     AppTraceparent = "APP_TRACEPARENT", Application: { unit, stream, offset, bytes, traceparent }
-        "the request also has this W3C trace context";
+        "the request also carries this W3C trace context";
 
     ProgramLog = "LOG", Application: { unit, stream, offset, bytes, level, logger, message }
         "the program logged a message";
@@ -253,7 +253,7 @@ catalogue! {
         stream, initiator, responder, protocol, duration_ns, handshake_ns, round_trip_ns, datagrams_there, datagrams_back,
         bytes_there, bytes_back, again, retries, migrations, quiet_ns, end,
     }
-        "a QUIC connection in a capture, at its first packet: protocol (ALPN), handshake and its retransmitted packets, shortest round trip by the spin bit, address changes, longest quiet period, how it ended";
+        "a QUIC connection in a capture, at its first packet: protocol (ALPN), handshake and its retransmitted packets, shortest round trip from the spin bit, address changes, longest quiet period, how it ended";
 
     NetEnqueue = "NET_ENQUEUE", Network: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length, queued,
@@ -288,7 +288,7 @@ catalogue! {
         "a packet has reached its host";
 
     DisplayCall = "DISPLAY_CALL", Display: { unit }
-        "at the client's host: a request to a display is made; `unit` combines the client's number there and the request's own";
+        "at the client's host: a request to a display is made; `unit` combines the client's number on that host with the request's own";
 
     DisplaySend = "DISPLAY_SEND", Display: { unit }
         "at the client's host: the request is handed over to the transport, or to the pipe or pseudo-terminal of its host's agent";
@@ -317,12 +317,12 @@ catalogue! {
     CpuUse = "CPU_USE", Monitor: {
         interval_ns, core, user_ppm, system_ppm, softirq_ppm, irq_ppm, steal_ppm, idle_ppm, iowait_ppm,
     }
-        "a core's time, in parts per million";
+        "use of a core's time, in parts per million";
 
     Vmstat = "VMSTAT", Monitor: {
         interval_ns, interrupts, switches, forks, faults, major_faults, pages_in, pages_out, swapped_in, swapped_out,
     }
-        "counters of the kernel";
+        "the kernel's counters";
 
     VmstatSysCalls = "VMSTAT_SYS_CALLS", Monitor: { interval_ns, calls }
         "number of system calls on the machine";
@@ -400,7 +400,7 @@ catalogue! {
         unit, total_ns, lookup_ns, connect_ns, handshake_ns, client_ns, hold_ns, there_ns, unread_ns, work_ns,
         sending_ns, back_ns, client_unread_ns, round_trip_ns, rounds,
     }
-        "where a request's time went: parts that add up to the total, the round trip of its connection's set-up, and the number of its round trips";
+        "where a request's time went: parts that add up to the total; also the round trip of its connection's set-up, and its number of round trips";
 
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
@@ -445,10 +445,10 @@ catalogue! {
         "rate, queue capacity and cell size of a port of a modelled network; empty where the port has none";
 
     ObserverCost = "OBSERVER_COST", Tool: { batches, without_ns, with_ns, spread_ns }
-        "CPU time of a message and its answer between two threads, with tracing off and on; elapsed time if programs are stopped; medians of batches, and half their interquartile range";
+        "CPU time of a message and its answer between two threads, with tracing off and on; elapsed time if tracing stops programs; medians of batches, and half their interquartile range";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
-        "events lost since the last such event because a buffer was full; from `trace`, packets and records, and how many were seen so far";
+        "events lost since the last such event because a buffer was full; for `trace`, lost packets and records, and how many were seen so far";
 
     ClockStep = "CLOCK_STEP", Tool: { by_ns }
         "the wall clock of a host was set";

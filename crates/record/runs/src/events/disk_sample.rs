@@ -77,11 +77,11 @@ impl DiskSample {
         } = self;
         let kept = match *largest_stride {
             u64::MAX => "none at the end".to_owned(),
-            stride => format!("those of one second in {stride} at the end"),
+            stride => format!("only those of one second in {stride} at the end"),
         };
         (*left_out > 0).then(|| {
             format!(
-                "{what} are a sample, with {left_out} left out because at most {} MiB may be used on disk (--most-disk); all were kept until half of that was used, then fewer, {kept}",
+                "{what} are a sample, with {left_out} left out because at most {} MiB may be used on disk (--most-disk); all were kept until half of that was used, then fewer, and {kept}",
                 most_bytes >> 20
             )
         })

@@ -61,13 +61,13 @@ impl ExportedEventLog {
         let said = [
             (
                 self.fields,
-                "last fields of events that have more than",
+                "trailing fields of events with more than",
                 MOST_VALUES,
                 "",
             ),
             (
                 self.texts,
-                "ends of texts that are longer than",
+                "ends of texts longer than",
                 LONGEST_TEXT,
                 " bytes",
             ),
@@ -218,8 +218,8 @@ mod tests {
         assert_eq!(
             cut.left_out(),
             [
-                "left out: last fields of events that have more than 16: 2",
-                "left out: ends of texts that are longer than 4096 bytes: 3",
+                "left out: trailing fields of events with more than 16: 2",
+                "left out: ends of texts longer than 4096 bytes: 3",
             ]
         );
     }

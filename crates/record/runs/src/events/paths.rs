@@ -18,7 +18,7 @@ pub fn events_path(run: &Path, host: &str) -> Result<PathBuf, Error> {
     if host.is_empty() {
         return Err(Error::new(
             "a host has an empty name",
-            "give it one with `--host NAME=LOG`",
+            "give it a name with `--host NAME=LOG`",
         ));
     }
     let mut name = String::new();

@@ -31,13 +31,13 @@ pub(crate) fn probe(
     note(
         &mut descriptions,
         all(ports, packet_socket::bypass_queue),
-        "the queueing discipline is bypassed (PACKET_QDISC_BYPASS)",
+        "bypass of the queueing discipline (PACKET_QDISC_BYPASS)",
     );
     if options.stamps {
         note(
             &mut descriptions,
             all(ports, packet_socket::stamp_frames),
-            "the kernel timestamps frames on arrival (SO_TIMESTAMPNS)",
+            "kernel timestamps of arriving frames (SO_TIMESTAMPNS)",
         );
     } else {
         descriptions

@@ -85,10 +85,10 @@ pub(crate) fn open(
         )
     };
     if !header {
-        return without("they need the virtio-net header");
+        return without("no virtio-net header");
     }
     if ports.len() > MOST {
-        return without("too many hosts for them");
+        return without("too many hosts");
     }
     let mut refused = None;
     let open = |port| {

@@ -70,7 +70,7 @@ impl AgentWait {
                 .as_secs_f64()
                 .round();
             (self.say)(&format!(
-                "waiting for {what}, at most {most} s; press Ctrl-C to stop"
+                "waiting up to {most} s for {what}; press Ctrl-C to stop"
             ));
         }
     }

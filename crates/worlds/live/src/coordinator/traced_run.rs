@@ -111,7 +111,8 @@ impl Coordinator<'_> {
                 .cloned();
             let trace = traces.entry(shown(&host).to_owned()).or_default();
             if let Some(other) = &other {
-                let reason = format!("it shares a machine with {other}, whose monitors cover both");
+                let reason =
+                    format!("this host shares a machine with {other}, whose monitors cover both");
                 trace.absent.insert("monitors".into(), reason);
             } else if let Some(network) = network {
                 watched.insert(network, shown(&host).to_owned());

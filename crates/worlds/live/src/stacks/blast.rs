@@ -502,7 +502,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
         if facts.connection.received.violations > 0 {
             let n = facts.connection.received.violations;
             notes.push(format!(
-                "packets that violated the negotiated parameters and were dropped: {n}"
+                "packets dropped for violating the negotiated parameters: {n}"
             ));
         }
         notes

@@ -228,6 +228,6 @@ pub trait LiveConnection: Send {
 /// The peer closed or reset the connection at a wrong moment.
 pub(crate) fn connection_vanished(when: &str) -> Error {
     Error::measurement(format!("the peer closed the connection {when}")).hint(
-        "the process at the other end exited early; its own error, if it reported one, is the cause",
+        "the process at the other end exited early; its own error message, if any, gives the cause",
     )
 }

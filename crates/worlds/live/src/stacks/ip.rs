@@ -148,7 +148,7 @@ pub(crate) fn bind_to_an_address_of_our_own(
 /// Says why a socket of that kind is not to be had.
 pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!(
-        "cannot open a {stack} socket on this host: {error}"
+        "cannot open a socket for {stack} on this host: {error}"
     ));
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => {
@@ -166,10 +166,10 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!("cannot connect to {address}: {error}"));
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            failure.hint("nothing is listening there, a firewall blocks it, or the address is wrong")
+            failure.hint("nothing is listening there, a firewall blocks the port, or the address is wrong")
         }
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => failure
-            .hint("no answer: a firewall blocks it, or the address is wrong (`host NAME at \"...\"`)"),
+            .hint("no answer: a firewall blocks the port, or the address is wrong (`host NAME at \"...\"`)"),
         io::ErrorKind::AddrNotAvailable if address.starts_with('[') && !has_ipv6() => {
             failure.hint("IPv6 is disabled on this host; use an IPv4 address")
         }

@@ -96,7 +96,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable::new(
         "zerocopy",
         OptionKind::Flag,
-        "off: the kernel copies",
+        "off: the kernel copies data",
         "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied anyway",
     ),
 ];
@@ -303,7 +303,7 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
                 Some(libc::ENOENT) => Error::environment(format!("this host has no congestion control named {name}")),
                 _ => failed(&format!("congestion = {name}"), e),
             };
-            failure.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on that host lists the available algorithms")
+            failure.hint("/proc/sys/net/ipv4/tcp_available_congestion_control on this host lists the available algorithms")
         })?;
     }
     if let Some(bytes) = stack.number("send_buffer") {

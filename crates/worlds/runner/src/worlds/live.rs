@@ -117,14 +117,12 @@ pub(super) fn processor_notes(agents: &AgentsReport) -> Vec<String> {
         });
         let waits = units::format_time(held.waits_us as f64 / 1e6);
         let still = if held.waits_us > 0 {
-            format!(
-                ", but it stalls for up to {waits} at a time, which a slower processor would not"
-            )
+            format!(", but the host also stalls for up to {waits} at a time")
         } else {
             String::new()
         };
         Some(format!(
-            "a quota limits {name} to {} of a processor{got}: on average it behaves like a slower processor{still}",
+            "a quota limits {name} to {} of a processor{got}: on average, this is equivalent to a slower processor{still}",
             held.given
         ))
     };

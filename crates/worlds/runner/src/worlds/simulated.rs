@@ -85,7 +85,7 @@ impl<'p> SimulatedWorld<'p> {
         }
         let (a, b) = ((first.events, first.digest), (second.events, second.digest));
         Err(Error::measurement(format!(
-            "line {}: run {} differed the second time: {} events with digest {:016x}, then {} with {:016x}",
+            "line {}: run {} differed when repeated: {} events with digest {:016x}, then {} with {:016x}",
             scene.measurement.line, scene.run, a.0, a.1, b.0, b.1
         ))
         .hint("this is a bug in stackline; the specification and the seed reproduce it"))

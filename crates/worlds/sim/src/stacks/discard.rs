@@ -58,9 +58,9 @@ DataRequest -> a datagram, in fragments where the path's MTU is smaller
 AwaitDataIndication -> a datagram
 StartBulkPut, AwaitStartBulkPut -> nothing is sent
 StopBulkPut -> nothing is sent; returns when the last unit has left the host
-AwaitStopBulkPut -> waits until all units have arrived, or none arrives for `patience`
+AwaitStopBulkPut -> waits until all units have arrived, or none has arrived for `patience`
 DisconnectRequest -> nothing is sent
-AwaitDisconnectIndication -> waits until all units have arrived, or none arrives for `patience`",
+AwaitDisconnectIndication -> waits until all units have arrived, or none has arrived for `patience`",
     ),
     facts: StackFacts {
         packets: PacketContent::Datagrams,

@@ -56,7 +56,7 @@ pub(super) const TABLE: StackTable = StackTable {
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
-            "as the reader needs, from 64 KiB to 6 MiB",
+            "adapts to the reader, from 64 KiB to 6 MiB",
             "SO_RCVBUF in bytes (takes twice as much memory; the window is part of it)",
         ),
         MSS,
@@ -72,7 +72,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "quickack",
             OptionKind::Word(&["on", "off"]),
             "on",
-            "acknowledge at once the first 16 data segments and those after a pause; off: only every second one",
+            "acknowledge the first 16 data segments, and those after a pause, at once; off: only every second segment",
         ),
         OptionTable::new(
             "least_timeout",
@@ -102,13 +102,13 @@ pub(super) const TABLE: StackTable = StackTable {
             "packet_buffers",
             OptionKind::Number(1, 4096),
             "none: received data is kept as bytes",
-            "keep arriving packets in this many buffers, one per packet, until they are read; when none is free, drop them; the window is the free buffers times expected_packet (1985)",
+            "keep arriving packets in this many buffers, one per packet, until they are read, and drop packets when no buffer is free; the window is the number of free buffers times expected_packet (1985)",
         ),
         OptionTable::new(
             "expected_packet",
             OptionKind::Bytes(1, 65_535),
             "a full segment",
-            "bytes that a receiver with packet_buffers expects in a packet, at most a full segment, as higher-level protocols specify",
+            "bytes that a receiver with packet_buffers expects per packet, as specified by higher-level protocols; at most a full segment",
         ),
         OptionTable::new(
             "small_buffers",

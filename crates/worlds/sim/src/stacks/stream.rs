@@ -103,10 +103,12 @@ impl<E: StreamEnd> SimStream<E> {
             Some(true) => Ok(()),
             Some(false) => Err(unreachable("was refused")),
             None => Err(match self.end.unanswered_because() {
-                Some(why) => Error::measurement(format!("a connection was not answered: {why}"))
-                    .hint(
-                        "a host or line of the network is `down` at that time, or lets nothing through",
-                    ),
+                Some(why) => Error::measurement(format!(
+                    "a connection request was not answered: {why}"
+                ))
+                .hint(
+                    "a host or line of the network is `down` at that time, or lets nothing through",
+                ),
                 None => unreachable("was not answered"),
             }),
         }
@@ -160,7 +162,7 @@ impl<E: StreamEnd> SimStream<E> {
     fn broken(&self) -> Error {
         match self.end.broken_by() {
             Some(why) => Error::measurement(format!("the connection was given up while data was in flight: {why}"))
-                .hint("a long outage of a line or a host ends it; with `reservation off`, so do messages that deadlock each other"),
+                .hint("a long outage of a line or a host ends a connection; with `reservation off`, so do messages that deadlock each other"),
             None => connection_vanished("while data was in flight"),
         }
     }
@@ -361,6 +363,6 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
 }
 
 fn unreachable(what: &str) -> Error {
-    Error::measurement(format!("a connection {what}"))
+    Error::measurement(format!("a connection request {what}"))
         .hint("the network loses every packet, or a round trip takes seconds")
 }

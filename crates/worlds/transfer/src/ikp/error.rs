@@ -97,7 +97,7 @@ impl fmt::Display for IkpTransferError {
                 "the packets are too long for the server; hint: give both sides the same packet size and version",
             ),
             Self::Refused(IkpRefusal::Full) => f.write_str(
-                "the server cannot accept another client; hint: raise its client limit, or shorten how long it remembers clients",
+                "the server cannot accept another client; hint: raise its client limit, or reduce how long it remembers clients",
             ),
             Self::Gone => f.write_str("the client has abandoned this message"),
             Self::Failed => f.write_str("a move for this request has already failed; hint: drop the request"),

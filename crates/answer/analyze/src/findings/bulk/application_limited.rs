@@ -49,9 +49,9 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
     }
     let each = outside.total_s / to_f64(outside.times.max(1));
     let sentence = format!(
-        "the application on {host} is the limit: it spends {} before handing over {what}, {} times, {}",
+        "the application on {host} is the limit: it spends {} on average before handing over {what} ({}, {})",
         units::format_time(each),
-        outside.times,
+        units::counted(outside.times, "time"),
         part.of_its_time(own)
     );
     let longest = outside
@@ -104,7 +104,7 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
     }
     let (host, each) = (&part.hosts.0, own * measured / to_f64(calls.n()));
     let sentence = format!(
-        "the application on {host} is the limit: it delays each of its {} calls by {}, {}",
+        "the application on {host} is the limit: it delays each of its {} calls by {} ({})",
         calls.n(),
         units::format_time(each),
         part.of_its_time(own)
@@ -165,7 +165,7 @@ fn as_written(
         return None;
     }
     let sentence = format!(
-        "the application on {host} is the limit: as its procedure specifies, it waits {} per data unit, {}",
+        "the application on {host} is the limit: as its procedure specifies, it waits {} per data unit ({})",
         units::format_time(each),
         part.of_its_time(own)
     );

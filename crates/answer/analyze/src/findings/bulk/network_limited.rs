@@ -17,7 +17,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "network_limited",
-    meaning: "a link is busy at least 90 % of the time, or transmitting the data of calls takes at least 40 % of their time, or other traffic takes at least 15 %",
+    meaning: "a link is busy at least 90 % of the time, transmitting the data of calls takes at least 40 % of their time, or other traffic takes at least 15 % of the time",
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 

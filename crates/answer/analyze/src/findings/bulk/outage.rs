@@ -71,7 +71,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
         return None;
     }
     let sentence = format!(
-        "the link {} {}: {here} of {sent} units ({:.1} %) never arrive and are not retransmitted",
+        "the link {} {}: {here} of {sent} units ({:.1} %) lost and never retransmitted",
         outage.place,
         outage.words(longest(context)),
         100.0 * share
@@ -87,7 +87,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
 fn attempt(finding: Finding, outage: &LinkOutage) -> Finding {
     finding.attempt_by(
         format!(
-            "keep the link {} up, or add a second path parallel to it",
+            "keep the link {} up, or add a second path in parallel",
             outage.place
         ),
         PlanChange::NoOutage(outage.ends.clone()),

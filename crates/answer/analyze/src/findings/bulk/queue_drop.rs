@@ -82,7 +82,7 @@ fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> 
         false,
     )?;
     let finding = finding.attempt(format!(
-        "a lower unit rate, or a longer queue before {}",
+        "fewer units per second, or a longer queue before {}",
         port.name
     ));
     Some(finding.attempt(lost_data::ANOTHER_STACK))

@@ -109,7 +109,7 @@ fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {
             format!(" of {}", units::format_size(bytes))
         });
     format!(
-        "the receive buffer{size} of the socket on {receiver} loses data permanently: {missing} of {sent} units ({:.1} %) reached the host, found the buffer full and were not retransmitted",
+        "the socket's receive buffer{size} on {receiver} loses data permanently: {missing} of {sent} units ({:.1} %) reached the host, found the buffer full and were not retransmitted",
         100.0 * to_f64(missing) / to_f64(sent.max(1))
     )
 }

@@ -45,13 +45,13 @@ fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     let (_, host) = part.ends()?;
     let each = backlog.total_s / to_f64(backlog.times.max(1));
     let sentence = format!(
-        "the receiver is the limit: received data waits for the application on {host} {} ({} between its operations)",
+        "the receiver is the limit: received data waits {} for the application on {host} ({} between its operations)",
         part.of_its_time(own),
         units::format_time(each)
     );
     let what = format!(
-        "{} times, {} elapsed before {host} took the next data unit",
-        backlog.times,
+        "{}, {} elapsed before {host} took the next data unit",
+        units::counted(backlog.times, "time"),
         units::format_time(each)
     );
     let mut finding = KIND
@@ -89,7 +89,7 @@ fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver is the limit: the sender waits for the window of {host} {}, and sends at {}, although {} per round trip of {} would allow {}",
+        "the receiver is the limit: the sender waits {} for the window of {host} and sends at {}, although {} per round trip of {} would allow {}",
         part.of_its_time(limits.receive_window),
         units::format_rate(part.rate_bit_s()),
         units::format_size(window),
@@ -126,7 +126,7 @@ fn by_window(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     }
     let (_, host) = part.ends()?;
     let sentence = format!(
-        "the receiver is the limit: the sender waits for the window of {host} {}, although its buffer of {} holds as much as the path ({})",
+        "the receiver is the limit: the sender waits {} for the window of {host}, although the buffer of {} there holds as much as the path ({})",
         part.of_its_time(own),
         units::format_size(window),
         units::format_size(needed as u64)
@@ -150,7 +150,7 @@ fn tries(finding: Finding, part: &MeasuredPart<'_>, host: &str) -> Finding {
         None => finding.attempt(read),
     };
     finding.attempt(format!(
-        "a larger receive buffer helps only if the reader catches up later ({})",
+        "a larger receive buffer ({}), which helps only if the reader catches up later",
         SocketBufferSide::Receive.option(part, None)
     ))
 }

@@ -27,20 +27,20 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         n => format!("{n} waits include a retransmission of the awaited bytes and take"),
     };
     let sentence = format!(
-        "{waits} {} longer than usual, {} of the time; the longest {}",
+        "{waits} {} longer than usual ({} of the time in all), the longest {} longer",
         units::format_time(each),
         percent(losses.stalled),
         units::format_time(stalls.longest_s)
     );
     let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
     let what = format!(
-        "{} of bytes that were waited for",
+        "{} of awaited bytes",
         counted(stalls.rows.len() as u64, "retransmission")
     );
     Some(
         finding
             .because(context.measurement.log.evidence(what, &stalls.rows))
-            .attempt("find where packets are dropped: interfaces (`ip -s link`), switches (`stackline watch --snmp`), queues (`tc -s qdisc`)")
+            .attempt("find out where packets are dropped: interfaces (`ip -s link`), switches (`stackline watch --snmp`), queues (`tc -s qdisc`)")
             .attempt("for short exchanges, a lower minimum retransmission timeout: `ip route change ... rto_min 20ms`"),
     )
 }

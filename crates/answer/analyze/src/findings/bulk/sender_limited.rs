@@ -40,7 +40,7 @@ fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     }
     let (host, stack) = (part.ends()?.0, &part.plan.stack.name);
     let sentence = format!(
-        "the sender is the limit: the `rate` option of `{stack}` on {host} is {}, and it sends at that rate {}",
+        "the sender is the limit: the `rate` option of `{stack}` on {host} is {}, and the stack sends at that rate {}",
         units::format_rate(rate),
         part.of_its_time(kept)
     );
@@ -88,7 +88,7 @@ fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = KIND
         .finding(context, busy, 0.95, sentence)
         .because(measurement.figure(figure));
-    let advice = format!("a higher `pace` at {host}, if the links beyond it can take it");
+    let advice = format!("a higher `pace` for {host}, if the links beyond it can take it");
     let twice = port
         .hop
         .rate_bit_s

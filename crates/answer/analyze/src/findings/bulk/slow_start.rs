@@ -48,18 +48,18 @@ fn by_states(
     };
     let sentence = if part.work.is_answered() {
         format!(
-            "messages are longer than the initial window of {host}{begins}: it starts at {initial} segments and doubles every round trip, and {} a message waits for it",
+            "messages are longer than the initial window of {host}{begins}: the window starts at {initial} segments and doubles every round trip, and messages wait for it {}",
             part.of_its_time(own)
         )
     } else {
         format!(
-            "the transfer is too short for its path: its window grows from {initial} segments, and {} it held data back, while the path was used {} of the time",
+            "the transfer is too short for its path: its window grows from {initial} segments and holds data back {}, while the path is used {} of the time",
             part.of_its_time(own),
             percent(account.used)
         )
     };
     let figure = format!(
-        "{host}: {} in slow start with data that the window held back",
+        "{host}: {} of the time in slow start with data held back by the window",
         percent(own)
     );
     let finding = KIND
@@ -148,7 +148,7 @@ fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
         return None;
     }
     let sentence = format!(
-        "the transfer is too short for its path: its window grows from {} segments, and over {} it uses {} of the path's capacity",
+        "the transfer is too short for its path: its window grows from {} segments, so in {} the transfer uses only {} of the path's capacity",
         INITIAL,
         units::format_time(takes),
         percent(fullness)

@@ -15,7 +15,7 @@ use stackline_model::pipe;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "socket_buffer",
-    meaning: "the sender waits for its send buffer, which is smaller than the bandwidth-delay product",
+    meaning: "the sender waits for room in its send buffer, which is smaller than the bandwidth-delay product",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -42,7 +42,7 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         format!(" of {}", units::format_size(bytes))
     });
     let sentence = format!(
-        "messages are longer than the send buffer{size} on {host}: it is full, and all its data is in flight {}",
+        "messages are longer than the send buffer{size} on {host}: it is full, with all of its data in flight, {}",
         part.of_its_time(own)
     );
     let figure = format!(
@@ -97,7 +97,7 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         (None, None) => String::new(),
     };
     let sentence = format!(
-        "the send buffer{size} on {host} is full, and all its data is in flight {}{lets}",
+        "the send buffer{size} on {host} is full, with all of its data in flight, {}{lets}",
         part.of_its_time(waits)
     );
     let blocked = context.measurement.rows("TCP_RCVQ_FULL");

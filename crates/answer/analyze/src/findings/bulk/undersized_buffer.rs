@@ -37,7 +37,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let fits = holds / packet.max(1);
     let small = holds / u64::from(port.streams.max(1));
     let larger = format!(
-        "a buffer of at least {} (the current {} is enough for {fits} such streams)",
+        "a buffer of at least {} (the current {} is enough for only {fits} of the streams)",
         units::format_size(needs),
         units::format_size(holds)
     );

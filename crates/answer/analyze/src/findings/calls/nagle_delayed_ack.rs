@@ -51,11 +51,11 @@ fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         return None;
     }
     let sentence = format!(
-        "Nagle's algorithm on {host} holds back the end of a message until the data before it is acknowledged, {}",
+        "Nagle's algorithm on {host} holds back the end of a message until the data before it is acknowledged: {}",
         part.of_its_time(own)
     );
     let figure = format!(
-        "{host}: {} with less than a segment to send and the windows open",
+        "{host}: {} of the time with less than a segment to send and open windows",
         percent(own)
     );
     Some(tries(
@@ -140,7 +140,7 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         return None;
     }
     let sentence = format!(
-        "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units is sent {} after it was handed over, {} of the time",
+        "Nagle's algorithm waits for a delayed acknowledgement: the end of {times} of {units} units is sent {} after it was handed over ({} of the time)",
         units::format_time(held / to_f64(times)),
         percent(share)
     );
@@ -172,7 +172,7 @@ fn by_arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<
     }
     let each = units::format_time(held.held_s / to_f64(held.times));
     let sentence = format!(
-        "Nagle's algorithm waits for a delayed acknowledgement: {} of {} units arrive {each} after they were handed over, {} of the time",
+        "Nagle's algorithm waits for a delayed acknowledgement: {} of {} units arrive {each} after they were handed over ({} of the time)",
         held.times,
         held.units,
         percent(share)
@@ -363,7 +363,7 @@ fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
     }
     let (each, host) = (units::format_time(each_s), part.host(host));
     let sentence = format!(
-        "{times} times, {host} writes several data units before it reads, and each time this takes {each}, which matches two round trips plus the delayed-ACK timer: Nagle's algorithm holds back all but the first until that is acknowledged"
+        "{times} times, {host} writes several data units before it reads, and each time this takes {each}, which matches two round trips plus the delayed-ACK timer: Nagle's algorithm holds back all but the first until the first is acknowledged"
     );
     Some((
         NagleWaits {

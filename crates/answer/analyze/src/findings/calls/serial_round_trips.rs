@@ -38,7 +38,9 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         PartWorkload::Bulk(_) => return None,
     };
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
-    let (each, trip) = (times / pairs, trip_s(part)?);
+    let each = times / pairs;
+    // The round trip may be that of another moment: no call waited for longer than calls took.
+    let trip = trip_s(part)?.min(part.pairs_s() / to_f64(times.max(1)));
     // Calls that the application begins at moments of its own are no chain.
     let behind = part.falls_behind();
     let paced = (part.paces(PairSide::Initiator) && !behind)
@@ -58,7 +60,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
             units::format_time((takes - saves).max(trip)),
         );
         format!(
-            "sent without waiting, they would take {saves} less, {then} instead of {}",
+            "without waiting, they would take {saves} less: {then} instead of {}",
             units::format_time(takes)
         )
     };
@@ -72,11 +74,16 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         PartWorkload::Turns => context.measurement.rows("APP_RECEIVED"),
         _ => context.measurement.rows("APP_CONNECT"),
     };
+    let together = if part.plan.replicas > 1 {
+        format!(" of {} pairs", part.plan.replicas)
+    } else {
+        String::new()
+    };
     let figure = format!(
-        "{times} {what} x {} = {} of {}",
+        "{times} {what} x {} = {} of {}{together}",
         units::format_time(trip),
         units::format_time(to_f64(times) * trip),
-        units::format_time(part.elapsed_s)
+        units::format_time(part.pairs_s())
     );
     let evidence = context.measurement.evidence(figure, &rows);
     let finding = KIND

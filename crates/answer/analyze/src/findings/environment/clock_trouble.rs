@@ -99,7 +99,7 @@ impl<'c> HostClock<'c> {
         Some(ClockTrouble {
             share: 1.0,
             sentence: format!(
-                "the clock of {} was set {which} by {by_s} during the measurement: its times before and after are not comparable",
+                "the clock of {} was set {which} by {by_s} during the measurement: its times before and after the step are not comparable",
                 self.host
             ),
             evidence: Evidence {
@@ -218,7 +218,7 @@ fn backwards(log: &FindingEventLog<'_>) -> Option<ClockTrouble> {
     let share = to_f64(wrong) / to_f64(units.max(1));
     (wrong > 0).then(|| {
         let sentence = format!(
-            "{wrong} of {units} units and responses arrive up to {} before they are sent: the clocks of their hosts disagree by more than the known error",
+            "{wrong} of {units} units and responses appear to arrive up to {} before they were sent: the clocks of their hosts disagree by more than the known error",
             units::format_time(to_f64(worst) / 1e9)
         );
         ClockTrouble {

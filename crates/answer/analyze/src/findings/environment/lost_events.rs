@@ -97,8 +97,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         ),
     };
     let all = count.saturating_add(kept);
-    let sentence =
-        format!("{count} of {all} {what} are missing{host}: what they would have shown is unknown");
+    let sentence = format!(
+        "{what} are missing{host}: {count} of {all}; what they would have shown is unknown"
+    );
     let finding = KIND
         .of_run(share, 1.0, sentence)
         .because(log.evidence(format!("{count} lost, {kept} kept"), &rows));

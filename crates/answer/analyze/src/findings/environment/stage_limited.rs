@@ -11,7 +11,7 @@ use stackline_events::catalogue::is_work;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "stage_limited",
-    meaning: "for units tracked across hosts: a stage of their path inside hosts (a disk, a processor, a service) is as busy as it can be while units wait for it, and nothing waits after it",
+    meaning: "for units tracked across hosts: a stage of their path within a host (a disk, a processor, a service) is fully busy while units wait for it, and nothing waits after it",
     find: &[Find::Run(find)],
 };
 
@@ -58,7 +58,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             "more memory for data that is requested repeatedly, units spread over more hosts, or fewer units requested at once",
         ));
     }
-    let faster = format!("a faster host {hosts}, or less work there per request");
+    let faster = format!("faster hardware at {hosts}, or less work there per request");
     Some(
         finding
             .attempt(faster)
@@ -87,7 +87,7 @@ fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding>
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
     Some(finding.attempt(format!(
-        "a faster host {}, or less work there per request",
+        "faster hardware at {}, or less work there per request",
         server.host
     )))
 }

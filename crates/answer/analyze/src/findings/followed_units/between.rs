@@ -104,12 +104,12 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         String::new()
     } else {
         format!(
-            ", and no link is used more than {}",
+            ", and no link is more than {} full",
             percent(session.used())
         )
     };
     let sentence = format!(
-        "the path between {} and {} is the limit: units wait there {} of the time, typically for {}, although the fastest took only {}{seen}",
+        "the path between {} and {} is the limit: units wait there {} of the time, typically for {}, although the fastest takes only {}{seen}",
         between.from,
         between.to,
         percent(between.share),

@@ -108,7 +108,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let mut finding = kind.of_run(1.0 - works.max(session.used()), SURE, sentence);
     finding.evidence.extend(session.evidence(log));
     let finding = finding.attempt(
-        "more in flight at once: a larger transport window or buffer (`receive_buffer` at the display's end, `send_buffer`), calls that do not wait for one another (`agent` instead of `messages`)",
+        "more in flight at once: a larger transport window or buffer (`receive_buffer` at the display's end, `send_buffer`), or calls that do not wait for one another (`agent` instead of `messages`)",
     );
     let finding = finding
         .attempt("sending immediately: `nodelay` of tcp, no `polls`, more requests per message");

@@ -59,7 +59,7 @@ impl<'l, 'c> SessionReport<'l, 'c> {
 /// What held the servers' connections back.
 fn held(seen: &TransportSeen) -> String {
     format!(
-        "{}: the receiver's window held back the sender {} of the time, the send buffer {}, and received data lay unread {}; {} retransmitted",
+        "{}: the receiver's window held the sender back {} of the time, the send buffer {}, and received data lay unread {}; {} retransmitted",
         counted(seen.connections as u64, "connection"),
         percent(seen.window),
         percent(seen.send_buffer),
@@ -278,7 +278,7 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         .as_ref()
         .filter(|seen| seen.unread >= HOLDS)?;
     let sentence = format!(
-        "the receiver is the limit: received data lies unread {} of the time, its window holds servers back {}, and no link is used more than {}",
+        "the receiver is the limit: received data lies unread {} of the time, its window holds servers back {}, and no link is more than {} full",
         percent(seen.unread),
         percent(seen.window),
         percent(session.used())
@@ -287,7 +287,7 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
     let finding = report.finding(share * part, 0.95, sentence)?;
     let finding = finding
         .attempt("make the application read in a separate thread, or do less between its reads");
-    Some(finding.attempt("request fewer units: a larger receive buffer only delays them"))
+    Some(finding.attempt("request fewer units: a larger receive buffer would only delay them"))
 }
 
 /// Where no monitor saw connections: ports drop nothing, and no link is full.
@@ -301,7 +301,7 @@ fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
         return None;
     }
     let sentence = format!(
-        "the receiver or its window is the limit: {}, no link is used more than {}, and no port drops anything",
+        "the receiver or its window is the limit: {}, no link is more than {} full, and no port drops anything",
         session.costs(share),
         percent(session.used())
     );

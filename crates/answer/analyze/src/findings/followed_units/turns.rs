@@ -186,7 +186,7 @@ impl<'s> SerialTurns<'s> {
     /// What is not spent there, in words.
     fn rest(&self) -> String {
         let (who, long, [one, other]) = match self.waits() {
-            None => return "is round trips or a wait for a timer".to_owned(),
+            None => return "is spent on round trips or on a timer".to_owned(),
             Some(TurnWait::Requests) => ("requests wait", self.there_s, ["there", "back"]),
             Some(TurnWait::Answers) => ("answers wait", self.back_s, ["back", "there"]),
         };

@@ -53,7 +53,7 @@ fn full(
             percent(busy)
         ),
         evidence: measurement.figure(format!(
-            "{name} reported its processor {} busy, {} at most",
+            "{name} reported its processor as {} busy, {} at most",
             percent(busy),
             percent(reported.busy.1.min(1.0))
         )),
@@ -85,7 +85,7 @@ fn refuses(
             machine(imp), percent(again(line)), units::format_time(ImpSettings::AGAIN_AFTER.seconds())
         ),
         evidence: measurement.figure(format!(
-            "{port}: {} of {} packets retransmitted, the line was {} busy; {name} was {} busy",
+            "{port}: {} of {} packets retransmitted; line {} busy, {name} {} busy",
             line.again, line.packets, percent(line.busy.0), percent(reported.busy.0)
         )),
         tries: vec![faster(name, imp)],

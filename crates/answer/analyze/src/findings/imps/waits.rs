@@ -81,7 +81,8 @@ fn waits_for_channels(
         return None;
     }
     let sentence = format!(
-        "the line {name} has {channels} channels: with one packet on each, acknowledged after {}, it carries {}",
+        "the line {name} has {}: with one packet on each, acknowledged after {}, it carries at most {}",
+        units::counted(u64::from(channels), "channel"),
         units::format_time(trip),
         units::format_rate(lets)
     );
@@ -140,7 +141,7 @@ fn waits_for_allocation(
     let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
     let size = units::format_size(allocate);
     let sentence = format!(
-        "data waits for the receiver's allocation of {size}, {}",
+        "data waits {} for the receiver's allocation of {size}",
         part.of_its_time(own)
     );
     let figure = format!(
@@ -236,7 +237,7 @@ const MOSTLY: f64 = 0.5;
 /// How much of the time the path was not full.
 fn describe_free_path(part: &MeasuredPart<'_>, share: f64) -> String {
     format!(
-        "sent at {}; the path has room {} of the time",
+        "sent at {}; the path has spare capacity {} of the time",
         units::format_rate(part.rate_bit_s()),
         percent(share)
     )

@@ -107,7 +107,7 @@ impl LinkOutage {
             [] => format!("carries no traffic at times ({why})"),
             [one] => format!("carries nothing {} ({why})", when(one)),
             [first, ..] => format!(
-                "carries nothing in {} periods, first {} ({why})",
+                "carries nothing in {} periods, the first {} ({why})",
                 times.len(),
                 when(first)
             ),

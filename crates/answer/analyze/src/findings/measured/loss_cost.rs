@@ -227,7 +227,7 @@ impl LossCost {
         self.basis = if modelled {
             format!("the path was used {:.0} % of the time", 100.0 * fullness)
         } else {
-            "based on the bytes that were waited for".into()
+            "based on the awaited bytes".into()
         };
     }
 }

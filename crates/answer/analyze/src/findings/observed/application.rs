@@ -41,7 +41,7 @@ fn had_nothing(one: &LoggedQuic<'_>) -> ObservedSymptom {
         one.host,
     );
     let sentence = format!(
-        "{host} could have sent for {} of its connection time, but its program gave it nothing to send",
+        "{host} could have sent data for {} of its connection time, but its program gave it nothing to send",
         percent(share)
     );
     let figures = format!(

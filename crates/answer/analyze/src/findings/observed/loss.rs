@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_loss",
-    meaning: "in watched or captured connections: more than 0.1 % of the segments and at least five, or at least 1 %, were retransmitted (or lost); its share: one round trip for each, between 0.05 and 1",
+    meaning: "in watched or captured connections: at least 1 % of the segments, or at least five and at least 0.1 %, were retransmitted (or lost); the share counts one round trip for each and is between 0.05 and 1",
     find: &[Find::Run(find)],
 };
 
@@ -82,7 +82,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             .chain(collect_logged(log).iter().filter_map(lost)),
     )?;
     Some(found.attempt(
-        "find where packets are lost: full queues, a bad link, or reordering that looks like loss",
+        "find out where packets are lost: full queues, a bad link, or reordering that looks like loss",
     ))
 }
 
@@ -103,12 +103,12 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
     let sentence = if one.sent >= one.lost {
         let of = counted(one.sent, "packet");
         format!(
-            "{} of {of} that {host} sent were lost: {share}{causes}",
+            "lost: {} of {of} that {host} sent, {share}{causes}",
             one.lost
         )
     } else {
         let lost = counted(one.lost, "packet");
-        format!("{lost} that {host} sent were lost, and it did not log most of them{causes}")
+        format!("{host} logged {lost} as lost, but did not log sending most of them{causes}")
     };
     let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
     // A window that is full is what losses left of it.

@@ -10,7 +10,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_unread",
-    meaning: "in watched connections: data lies unread in the receiver's socket, so its program is slower than the network",
+    meaning: "in watched connections: data lies unread in the receiver's socket, because its program is slower than the network",
     find: &[Find::Run(find)],
 };
 
@@ -47,8 +47,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         }
     });
     let found = report_worst_connection(&KIND, log, found)?;
-    Some(
-        found
-            .attempt("speed up the program that reads there; a larger buffer only delays the data"),
-    )
+    Some(found.attempt(
+        "speed up the program that reads there; a larger buffer would only delay the data",
+    ))
 }

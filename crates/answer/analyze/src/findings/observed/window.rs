@@ -22,7 +22,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let of_monitors = collect_monitored(log).into_iter().map(|one| {
         let share = one.window_limited_ns / one.time_ns.max(1.0);
         let sentence = format!(
-            "{} waits for the window of {} for {} of the watched time",
+            "{} was held back by the window of {} for {} of the watched time",
             one.local,
             one.remote,
             percent(share)

@@ -50,7 +50,7 @@ kinds! {
     REQUEST_WINDOW "request_window" "in traced requests: the receiver of a message had no buffer space for more of it" transit_causes request_window
     REQUEST_SLOW_START "request_slow_start" "in traced requests, long messages on new connections wait for acknowledgements while their sender's window grows" transit_causes request_slow_start
     SENDER_WINDOW "request_sender_window" "in traced requests, long messages wait for acknowledgements because their sender keeps too few bytes in flight, although the receiver has room and nothing is lost" sender_window sender_window
-    REQUEST_RATE "request_rate" "in traced requests, the time of long messages is limited by the path's rate" transit_causes request_rate
+    REQUEST_RATE "request_rate" "in traced requests, the path's rate limits how fast long messages are transferred" transit_causes request_rate
     REQUEST_QUEUE "request_queue" "in traced requests, short messages take longer than the fastest of them" transit_causes request_queue
     ONE_AT_A_TIME "server_one_at_a_time" "in traced requests: they wait unread while the server works on others" server_causes one_at_a_time
     SERVER_AWAY "server_away" "in traced requests: they wait unread although the server is not working on others" server_causes server_away

@@ -86,7 +86,7 @@ impl<'c> GivenUpRequests<'c> {
     pub(super) fn again_in_words(&self) -> String {
         match self.again {
             0 => String::new(),
-            again => format!("; it retries {again} of them"),
+            again => format!("; number retried: {again}"),
         }
     }
 }

@@ -295,10 +295,10 @@ impl Drops {
 
     /// `3 of them were lost on the link a>b`.
     pub(crate) fn words(&self, log: &FindingEventLog<'_>) -> String {
-        let count = if self.count == self.all {
-            "they".into()
-        } else {
-            format!("{} of {}", self.count, self.all)
+        let count = match self.count {
+            all if all == self.all => "they were".into(),
+            1 => format!("1 of {} was", self.all),
+            several => format!("{several} of {} were", self.all),
         };
         let Self { place, reason, .. } = self;
         if on_the_link(reason) {
@@ -307,13 +307,13 @@ impl Drops {
             } else {
                 format!("damaged ({reason})")
             };
-            return format!("{count} were {how} on the link {place}");
+            return format!("{count} {how} on the link {place}");
         }
         let whose = self
             .before
             .words(log)
             .map_or_else(String::new, |whose| format!("; {whose}"));
-        format!("{count} were dropped before {place}: {reason}{whose}")
+        format!("{count} dropped before {place}: {reason}{whose}")
     }
 
     pub(crate) fn evidence(&self, log: &FindingEventLog<'_>) -> Evidence {

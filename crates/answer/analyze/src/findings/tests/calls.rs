@@ -11,7 +11,7 @@ fn long_chains_of_calls_without_a_pace_are_serial() {
     assert_eq!(paced.kinds(), NOTHING);
     let sentence = &calls(&[(20, 100)]).found()[0].sentence;
     assert!(
-        sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"),
+        sentence.contains("1.98 s less: 20.0 ms instead of 2.00 s"),
         "{sentence}"
     );
 }

@@ -38,7 +38,7 @@ fn data_lost_for_good_is_a_finding_without_cost_in_time() {
     assert!(
         found[0]
             .sentence
-            .contains("11 of 400 units (2.8 %) never arrive"),
+            .contains("11 of 400 units (2.8 %), never retransmitted"),
         "{}",
         found[0].sentence
     );
@@ -73,7 +73,7 @@ fn a_full_socket_of_the_receiver_is_named() {
     assert!((one.share - 11.0 / 400.0).abs() < 1e-9 && one.confidence >= 0.9);
     assert!(
         one.sentence.starts_with(
-            "the receive buffer of 103 kB of the socket on b loses data permanently: 11 of 400 units (2.8 %)"
+            "the socket's receive buffer of 103 kB on b loses data permanently: 11 of 400 units (2.8 %)"
         ),
         "{}",
         one.sentence

@@ -80,7 +80,7 @@ fn monitors_alone_show_windows_unread_data_and_losses() {
     assert!(
         found[1]
             .sentence
-            .contains("10.0.0.1:9009 waits for the window of 10.0.0.2:4000 for 80 %"),
+            .contains("10.0.0.1:9009 was held back by the window of 10.0.0.2:4000 for 80 %"),
         "{found:?}"
     );
     assert_eq!(
@@ -275,7 +275,7 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         lost[0],
         (
             "observed_loss",
-            "17 of 100 packets that client sent were lost: 17 % (17 by time_threshold); the congestion window, reduced by these losses, was full for 20 % of the connection time".to_owned()
+            "lost: 17 of 100 packets that client sent, 17 % (17 by time_threshold); the congestion window, reduced by these losses, was full for 20 % of the connection time".to_owned()
         )
     );
     assert_eq!(
@@ -294,7 +294,7 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
         found(4, 0, 0)[0],
         (
             "observed_application",
-            "client could have sent for 96 % of its connection time, but its program gave it nothing to send"
+            "client could have sent data for 96 % of its connection time, but its program gave it nothing to send"
                 .to_owned()
         )
     );

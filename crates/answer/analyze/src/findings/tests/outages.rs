@@ -111,7 +111,7 @@ fn a_flap_that_comes_again_counts_each_time() {
     let found = flaps.found();
     let sentence = &found[0].sentence;
     assert!(
-        sentence.contains("carries nothing in 5 periods, first from 1.70 s to 2.00 s"),
+        sentence.contains("carries nothing in 5 periods, the first from 1.70 s to 2.00 s"),
         "{found:?}"
     );
     assert!((found[0].share - 0.15).abs() < 0.01, "{found:?}");

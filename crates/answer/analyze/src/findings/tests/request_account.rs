@@ -200,7 +200,10 @@ fn what_losses_keep_small_is_their_time() {
     let found = unknown.found();
     assert_eq!(found[0].kind, "request_rate", "{found:?}");
     assert!(
-        found[0].sentence.contains("it is unknown whether") && found[0].confidence < 0.8,
+        found[0]
+            .sentence
+            .contains("; either the path can carry no more, or losses")
+            && found[0].confidence < 0.8,
         "{found:?}"
     );
 }

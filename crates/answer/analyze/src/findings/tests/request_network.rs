@@ -139,8 +139,9 @@ fn behind(others: &[&str]) -> Traced {
 fn a_queue_that_another_connection_fills_is_named_with_it() {
     let mut traced = behind(&["9"]);
     let sentence = traced.sentence("request_queue");
-    let before = "messages between client and server wait 7.88 ms, ";
-    let after = " of the time, in queues before x>client: of the 10.0 kB queued ahead of them there, 100 % belonged to another connection";
+    let before =
+        "messages between client and server wait in queues before x>client, 7.88 ms each, ";
+    let after = " of the time: of the 10.0 kB queued ahead of them there, 100 % belonged to another connection";
     assert!(
         sentence.starts_with(before) && sentence.ends_with(after),
         "{sentence}"

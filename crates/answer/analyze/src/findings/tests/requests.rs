@@ -413,7 +413,7 @@ fn requests_that_are_given_up_are_waits() {
     assert!(
         found[0]
             .sentence
-            .contains("on each after 500 ms; it retries 2 of them: 83 % of the time"),
+            .ends_with("on each after 500 ms (83 % of the time in all); number retried: 2"),
         "{}",
         found[0].sentence
     );

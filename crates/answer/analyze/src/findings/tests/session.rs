@@ -231,7 +231,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     assert!(
         first(&drawn(None, 2))
             .1
-            .ends_with("the rest is round trips or a wait for a timer")
+            .ends_with("the rest is spent on round trips or on a timer")
     );
     // One every 20 ms takes as long, and nobody waits for it.
     let (kind, sentence) = first(&drawn(Some(20), 7));

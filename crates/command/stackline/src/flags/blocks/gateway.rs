@@ -13,7 +13,7 @@ Examples:
   # a picture, to pan and zoom
   xdg-open http://127.0.0.1:7481/map/view
 
-The gateway is read-only; anyone who can reach it can read, including web pages from other sites. \
+The gateway is read-only; anyone who can reach it can read every set, and so can web pages from other sites. \
 docs/GATEWAY.md describes paths, headers and limits.";
 
 #[derive(Args, Debug)]

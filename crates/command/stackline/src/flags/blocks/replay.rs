@@ -25,7 +25,7 @@ Examples:
   stackline blocks replay --across wan.stackline --in simulated --blocks 36 \\
       --disk 'bivalue(8 ms, 22 ms)'
 
-A list is sent at each interval, whatever became of the previous one. With --across, the last host \
+A list is sent at each interval, whatever happened to the previous one. With --across, the last host \
 is the client, a host named `master` is the master (otherwise the master runs on the client's \
 host), and all others are disk servers. The path of each block is kept as a run: see `stackline \
 diagnose last`, `lifelines last` or `open`.";
@@ -100,7 +100,7 @@ pub(crate) struct Replay {
     /// Network name, if the specification has several
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<String>,
-    /// The world of that network
+    /// World for that network
     #[arg(long = "in", value_name = "WORLD", default_value = "emulated")]
     pub(crate) world: NetworkWorld,
     /// The client's host

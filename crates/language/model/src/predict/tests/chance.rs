@@ -43,12 +43,12 @@ fn a_mean_of_few_draws_is_chance() {
         Distribution::Bivalue(0.001, 0.401, 0.95),
         Distribution::Exponential(0.02),
     );
-    assert!(refused(network(), served(rare, 50)).contains("too few times are drawn"));
+    assert!(refused(network(), served(rare, 50)).contains("too few random times are drawn"));
     // 20 ms of deviation in 40 ms, over the root of 400: 1 ms, 1.6 times of it.
     let [least, most] = one(network(), served(usual, 400)).interval;
     close(most - least, 2.0 * (0.01 * 0.04 + 1.645e-3), 2e-2);
     let heavy = Distribution::Pareto(0.01, 1.5);
-    assert!(refused(network(), served(heavy, 4000)).contains("too few times are drawn"));
+    assert!(refused(network(), served(heavy, 4000)).contains("too few random times are drawn"));
 }
 
 #[test]

@@ -266,7 +266,7 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
     };
     if longer_s(&s.there) + longer_s(&s.back) > LITTLE * turn_s {
         return Err(
-            "QUIC packets carry more than data; the rest takes part of the turn, and no closed-form formula covers it"
+            "QUIC packets carry more than data; the rest takes up part of the turn, and no closed-form formula covers it"
                 .into(),
         );
     }

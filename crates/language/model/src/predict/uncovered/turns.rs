@@ -44,7 +44,7 @@ pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), Stri
     if off <= LITTLE || (off <= 0.25 && !is_skewed) {
         return Ok(());
     }
-    Err("too few times are drawn: their mean depends on chance".into())
+    Err("too few random times are drawn: their mean depends on chance".into())
 }
 
 /// Calls over datagrams that are answered later than their caller waits: they count as lost.
@@ -207,7 +207,7 @@ pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(
     // Datagrams that begin and end a connection go again until they are answered.
     let most = if s.transport.stream { most } else { LITTLE };
     if is_quic && busy_s > LITTLE * time_s {
-        return Err("a QUIC handshake takes part of the time, and no closed-form formula gives its number of packets".into());
+        return Err("a QUIC handshake takes up part of the time, and no closed-form formula gives its number of packets".into());
     }
     if PACKETS * there.1.max(back.1) * pairs > LITTLE * time_s {
         return Err(

@@ -48,7 +48,8 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
                 "only an IMP would notify the other hosts",
             );
             report.push(
-                diagnostic.hint("take its link down instead: `loss schedule(0 s 0%, 5 s 100%)`"),
+                diagnostic
+                    .hint("take the host's link down instead: `loss schedule(0 s 0%, 5 s 100%)`"),
             );
         }
         for (_, span) in item.hosts.iter().filter_map(|host| host.fake) {
@@ -57,7 +58,9 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
                 "fake hosts are programs that run on IMPs",
                 "this network has no IMP",
             );
-            report.push(diagnostic.hint("omit `fake`, or make its switch an IMP: `imp A 516;`"));
+            report.push(
+                diagnostic.hint("omit `fake`, or make the host's switch an IMP: `imp A 516;`"),
+            );
         }
     }
     if item.broken || !item.switches.iter().any(|switch| is_imp(&switch)) {

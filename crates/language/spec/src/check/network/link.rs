@@ -77,7 +77,7 @@ fn delays(
 
 fn mtu(value: &SpecValue) -> Result<u64, Diagnostic> {
     fixed(value, "an MTU", LEAST_MTU, LARGEST_PACKET).map_err(|mistake| {
-        mistake.hint("IP needs an MTU of at least 68 bytes; its packets have at most 65535 bytes")
+        mistake.hint("IP needs an MTU of at least 68 bytes; an IP packet has at most 65535 bytes")
     })
 }
 
@@ -144,7 +144,7 @@ fn packets(values: &[SpecValue], report: &mut DiagnosticReport) -> Vec<u64> {
             Some(last) if *last >= number => {
                 let message = format!("packet {number} is listed after packet {last}");
                 let diagnostic = Diagnostic::error(value.span, message, "expected a larger number");
-                report.push(diagnostic.hint("write the numbers in ascending order, each once"));
+                report.push(diagnostic.hint("write each number once, in ascending order"));
             }
             _ => numbers.push(number),
         }

@@ -142,7 +142,7 @@ fn known<'i>(item: &'i DisciplineItem, report: &mut DiagnosticReport) -> Vec<&'i
             let hint = if names.is_empty() {
                 String::from("omit it")
             } else {
-                format!("its settings are {}", names.join(", "))
+                format!("its settings: {}", names.join(", "))
             };
             let diagnostic =
                 Diagnostic::error(name.span, message, "expected a setting of this discipline");
@@ -243,7 +243,7 @@ impl DisciplineSettings<'_> {
         let seconds = number(value);
         let time = Duration::from_seconds(seconds);
         if time == Duration::ZERO || seconds > LONGEST {
-            let message = format!("`{name}` must be above zero and at most 1 hour");
+            let message = format!("`{name}` must be above 0 and at most 1 hour");
             report.push(Diagnostic::error(
                 value.span,
                 message,
@@ -293,8 +293,7 @@ impl DisciplineSettings<'_> {
             (None, Some(limit)) => Some(limit / part),
             (None, None) => {
                 let message = format!("`red` has no `{name}`");
-                let label =
-                    "expected its thresholds, or a limit in bytes from which to derive them";
+                let label = "expected thresholds, or a limit in bytes to derive them from";
                 let diagnostic = Diagnostic::error(self.item.name.span, message, label);
                 report.push(
                     diagnostic
@@ -332,7 +331,7 @@ impl DisciplineSettings<'_> {
                 "max"
             };
             let message = "the `min` of `red` must be below its `max`";
-            let label = format!("from {min_bytes} to {max_bytes} bytes");
+            let label = format!("min {min_bytes} B, max {max_bytes} B");
             report.push(
                 Diagnostic::error(self.span(name), message, label)
                     .hint("`max` is often three times `min`"),

@@ -43,11 +43,11 @@ fn schedule(item: &ScheduleItem<SpecValue>, report: &mut DiagnosticReport) -> Ra
             "every rate in the schedule is zero",
             "nothing would ever arrive",
         );
-        report.push(diagnostic.hint("give it at least one rate above zero"));
+        report.push(diagnostic.hint("include at least one rate above zero"));
     } else if let (Some((from, rate)), None) = (item.steps.last(), &item.every)
         && number(rate) <= 0.0
     {
-        let message = format!("nothing is sent from {} s on", number(from));
+        let message = format!("nothing is sent from {} s onwards", number(from));
         let diagnostic = Diagnostic::warning(rate.span, message, "the last rate lasts forever");
         report.push(
             diagnostic

@@ -674,7 +674,7 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
         })
         .map(|l| &l[..])
         .collect();
-    let void = "void: more than 4,096 requests are waiting on its connection";
+    let void = "void: more than 4,096 requests were waiting on its connection";
     let [alone, body, pushed] = [most, most + 1, most + 2];
     let begins = said
         .iter()

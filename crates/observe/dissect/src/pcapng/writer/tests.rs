@@ -187,7 +187,7 @@ fn an_interface_that_is_not_there_is_refused() {
     let mut writer = PcapngWriter::new(Vec::new(), &ports(), PcapngSettings::default()).unwrap();
     assert_eq!(
         writer.put(capture(0, 2, 0, "")).unwrap_err().to_string(),
-        "no interface 2 in a capture that has 2"
+        "no interface 2: the capture has only 2"
     );
 }
 

@@ -109,7 +109,7 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
                 .collect(),
         );
     }
-    let curve = curve.note(nothing_printed("the published value is in `9.4 losses`"));
+    let curve = curve.note(nothing_printed("the paper's only value is in `9.4 losses`"));
     let mut judged = sheet(
         "9.4 losses",
         "the largest window, from 2000 to 9000 bytes, at which an interface loses nothing",
@@ -138,8 +138,7 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
         ),
     ];
     let judged = judged.note(
-        "4 KB is taken as two buffers of 2 KB, like the interface in `stackline reproduce blast`. After a loss, the \
-         simulated sender halves its window, which senders of 1985 did not: they kept losing packets.",
+        "4 KB is taken as two buffers of 2 KB, like the interface in `stackline reproduce blast`. After a loss, the simulated sender halves its window, which senders of 1985 did not do: they kept losing packets.",
     );
     Ok(vec![curve, judged])
 }

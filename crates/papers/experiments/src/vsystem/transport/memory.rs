@@ -49,7 +49,7 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
         ("answer_ms", "answer, ms"),
         ("file_kbit_s", "file, kbit/s"),
     ];
-    let title = "2000 writes of 20 characters to an 8 MHz receiver that pauses for 250 ms before every 20 writes and then answers them; and a file sent to it";
+    let title = "2000 writes of 20 characters to an 8 MHz receiver that pauses for 250 ms before every 20 writes and then answers them, and a file sent to it";
     let mut sheet = Sheet::new("7.1 buffers", title, &columns);
     let rows = KEPT
         .iter()
@@ -69,9 +69,7 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
     Ok(sheet
         .note(nothing_printed("the paper gives no figures for this"))
         .note(
-            "Eight buffers offer a window of 8000 bytes, enough for 400 such packets, but the ninth that arrives while \
-             the program is away is dropped. Compaction takes no time here; the paper found it too slow on the \
-             slower host.",
+            "Eight buffers offer a window of 8000 bytes, enough for 400 packets of 20 bytes, but the ninth that arrives while the program pauses is dropped. Compaction takes no time here; the paper found it too slow on the slower host.",
         )
         .note(
             "A receiver that expects 20 bytes loses nothing from a terminal, but gets a file in packets of 160 bytes: the hint has to come from the protocol above. Small buffers are also offered to a file transfer, which has no packets for them. Writes that wait for a window are coalesced, so fewer packets are sent where many were dropped.",
@@ -96,7 +94,7 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
     };
     let mut sheet = sheet(
         "7.1 allocation",
-        "gain of buffers in chunks over single buffers, by packet size in bytes",
+        "gain from allocating buffers in chunks, not singly, by packet size in bytes",
     );
     sheet.rows = vec![
         row(

@@ -26,7 +26,7 @@ pub(in super::super) fn replies() -> Result<Sheet> {
         ("early", "before, ms"),
         ("gain", "% faster"),
     ];
-    let title = "turn time of a client that calls and then works, by when the server answers";
+    let title = "time per turn of a client that calls and then works, by when the server answers";
     let mut sheet = Sheet::new("6 early reply", title, &columns);
     for ((think, service), (late, early)) in TIMES.iter().zip(late.iter().zip(&early)) {
         let turn = |seconds: f64| 1e3 * seconds / 500.0;
@@ -39,8 +39,6 @@ pub(in super::super) fn replies() -> Result<Sheet> {
         ]);
     }
     Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
-        "The server works while the answer travels and the client goes on; a client that calls again before the \
-         server is done waits. An early answer can confirm that the request has arrived, but not its outcome. \
-         Programs: `late_reply`, `early_reply` (`--profile`).",
+        "With an early reply, the server works while the answer travels and the client goes on; a client that calls again before the server is done waits. An early answer can confirm that the request has arrived, but not its outcome. Programs: `late_reply`, `early_reply` (`--profile`).",
     ))
 }

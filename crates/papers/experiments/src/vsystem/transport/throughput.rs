@@ -151,7 +151,7 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
     let times = |found: &VSystemSessionFigures| usual.kbit_s / found.kbit_s;
     vec![
         row(
-            "times slower with a timeout of 40 ms",
+            "times slower with a 40 ms timeout",
             PrintedFigure::Nothing,
             times(enough),
             2,
@@ -212,7 +212,7 @@ pub(in super::super) fn timers() -> Result<Sheet> {
     let again = 100.0 * runs.short.again / 2000.0;
     Ok(sheet
         .note(format!(
-            "A timeout of 40 ms is longer than the round trip, so nothing is sent twice; with 30 ms, {again:.0} % of the packets are. Loss rates were not published; the one at which a timeout of 4 s costs 10 % is used, with windows of three packets: with larger ones, three duplicate acknowledgements would trigger fast retransmit, which was unknown in 1985.",
+            "A timeout of 40 ms is longer than the round trip, so nothing is sent twice; with 30 ms, {again:.0} % of the packets are. Loss rates were not published; the rate used is that at which a timeout of 4 s costs 10 %, with windows of three packets: with larger windows, three duplicate acknowledgements would trigger fast retransmit, which was unknown in 1985.",
         ))
         .note(
             "An acknowledgement has 52 bytes. If it cost only the interface's time (0.16 ms), twice as many would \
@@ -232,7 +232,7 @@ pub(in super::super) fn blocks() -> Result<Sheet> {
     let gain = |found: &VSystemSessionFigures| 100.0 * (found.kbit_s / one.kbit_s - 1.0);
     let mut sheet = sheet(
         "9.1 blocks",
-        "client blocks sent in packets of 1 KB, compared with blocks of 1 KB",
+        "larger client blocks sent in packets of 1 KB, compared with blocks of 1 KB",
     );
     sheet.rows = vec![
         row(

@@ -61,7 +61,7 @@ pub fn import_event_log(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceIm
     import.bytes = counted.bytes;
     if future > 0 {
         import.notes.push(format!(
-            "{name}: events later than the import: {future} (a clock is ahead)"
+            "{name}: events dated later than the import: {future} (a clock is ahead)"
         ));
     }
     Ok(import)

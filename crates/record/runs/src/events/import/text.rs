@@ -81,7 +81,7 @@ fn summary(name: &str, bytes: u64, unended: bool, met: ImportLineCounts) -> Trac
     if let Some(line) = met.first_future {
         let count = met.future;
         notes.push(format!(
-            "{name}: events later than the import: {count}, the first in line {line} (a clock is ahead)"
+            "{name}: events dated later than the import: {count}, the first in line {line} (a clock is ahead)"
         ));
     }
     if unended {

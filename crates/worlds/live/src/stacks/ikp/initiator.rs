@@ -171,8 +171,7 @@ impl LiveConnection for Initiator {
 
     fn notes(&self) -> Vec<String> {
         let violations = self.client.counters().violations;
-        let note =
-            || format!("packets that exceeded the granted segment and were dropped: {violations}");
+        let note = || format!("packets dropped for exceeding the granted segment: {violations}");
         (violations > 0).then(note).into_iter().collect()
     }
 }

@@ -32,7 +32,7 @@ const MAPPING: ServiceMapping = ServiceMapping(
     "\
 ConnectRequest -> one message each way that opens and allocates, then 16 bytes of introduction
 AwaitConnectIndication -> the same, from the other side
-DataRequest -> the whole unit into the send buffer; messages as free links and allocated space permit
+DataRequest -> the whole unit into the send buffer, then in messages as free links and allocated space permit
 AwaitDataIndication -> from the received data until the unit is complete; what is read is allocated again
 RPCCall -> the request into the send buffer, the response from the received data
 RPCAwaitCallInd, RPCReturn -> the same, from the other side

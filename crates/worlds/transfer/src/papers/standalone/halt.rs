@@ -47,8 +47,7 @@ impl fmt::Display for Halt {
                 patience,
             ) => write!(
                 f,
-                "{} of {packets} packets: no acknowledgement within {patience:?}; {came} data packets and {heard} \
-                 acknowledgements arrived\nhint: a frame was lost, and nothing is retransmitted: try again on a quieter machine",
+                "{} (packets: {packets}): no acknowledgement within {patience:?}; data packets received: {came}, acknowledgements received: {heard}\nhint: a frame was lost, and nothing is retransmitted: try again on a quieter machine",
                 program.name()
             ),
             Self::Altered(program) => {

@@ -110,7 +110,7 @@ fn a_lost_frame_halts_the_transfer_and_is_reported() {
                 (setup.patience, StandaloneProgram::StopAndWait)
             );
             assert_eq!((progress.packets, progress.came, progress.heard), (4, 0, 0));
-            let expected_message = "stop-and-wait of 4 packets: no acknowledgement within 5ms; 0 data packets and 0 acknowledgements arrived";
+            let expected_message = "stop-and-wait (packets: 4): no acknowledgement within 5ms; data packets received: 0, acknowledgements received: 0";
             assert!(halt.to_string().starts_with(expected_message), "{halt}");
         },
     );

@@ -81,7 +81,7 @@ pub(crate) fn find_most_lossy_port<'c>(
         return None;
     }
     let sentence = format!(
-        "{whose} {} loses data permanently: {here} of {sent} units ({:.1} %) never arrive and are not retransmitted",
+        "{whose} {} loses data permanently: {here} of {sent} units ({:.1} %), never retransmitted",
         port.name,
         100.0 * share
     );

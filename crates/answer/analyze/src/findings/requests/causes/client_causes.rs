@@ -23,7 +23,7 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     let silent: i64 = worst.costs.requests.iter().map(silent).sum();
     let (why, confidence) = match silent * 2 > worst.cost.ns {
         true => (
-            ", or the end of what it sent was lost on the way here; the server's side alone does not show which",
+            ", or the end of what it sent was lost on the way (the server's side alone does not show which)",
             0.6,
         ),
         false => (", although nothing holds it back", 0.9),
@@ -47,7 +47,7 @@ pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     let found = report_request_cause(kind, log, &worst, 0.9, sentence);
     Some(
         found.attempt(
-            "check what the client does in the meantime; let it read in a separate thread",
+            "check what the client does in the meantime, or let it read in a separate thread",
         ),
     )
 }

@@ -307,7 +307,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     let is_silent = has_silent_answers(worst.costs);
     let (does, confidence, attempt) = match (knows, untraced) {
         _ if is_silent => (
-            "pauses in the middle of answers, or the end of what it sent was lost on the way here; the client's side alone does not show which",
+            "pauses in the middle of answers, or the end of what it sent was lost on the way (the client's side alone does not show which)",
             0.6,
             "capture at the server as well: a retransmission there shows a loss".to_owned(),
         ),

@@ -15,6 +15,7 @@ use crate::findings::requests::worst::{
     LEAST_NETWORK_NS, Worst, find_worst_place, report_request_cause,
 };
 use crate::statistics::to_f64;
+use stackline_core::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -61,7 +62,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     }
     let group = FailedGroup::largest(&given_up.failed, &worst.costs.requests);
     let sentence = format!(
-        "{server} did not answer {none} of {all} requests from {client}{}; {client} gives up on each after {}{again}: {} of the time",
+        "{server} did not answer {none} of {all} requests from {client}{}; {client} gives up on each after {} ({} of the time in all){again}",
         group.consequence,
         format_ns(worst.each()),
         percent(worst.share)
@@ -105,11 +106,11 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
         .collect();
     let longest = worst.cost.rows.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
     let sentence = format!(
-        "{} waits before it retries failed attempts ({}): {} of the time, {} times, {} each, {} at most",
+        "{} waits before it retries failed attempts ({}): {} of the time, {}, {} each, {} at most",
         worst.place,
         failures.into_iter().collect::<Vec<_>>().join(", "),
         percent(worst.share),
-        worst.cost.requests,
+        counted(worst.cost.requests, "time"),
         format_ns(worst.each()),
         format_ns(longest as f64)
     );

@@ -53,7 +53,7 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     if let Some(drops) = drops {
         return Some(found.because(drops.evidence(log)));
     }
-    Some(found.attempt("find where they are lost: `stackline watch` on both hosts, `net show` for an emulated network"))
+    Some(found.attempt("find out where they are lost: `stackline watch` on both hosts, `net show` for an emulated network"))
 }
 
 pub(crate) fn request_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -106,11 +106,11 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     // Where no link was recorded, losses may be what keeps the sender's window small.
     let is_lossy = slowest.is_none() && worst.costs.of_cause(RequestCause::Loss) > 0;
     let why = if is_lossy {
-        "; it is unknown whether the path can carry no more or losses keep the sender's window small"
+        "; either the path can carry no more, or losses keep the sender's window small"
     } else if is_full {
         ""
     } else {
-        ": no link limits them; the sender holds back (a small window at the beginning or after losses, or no more data to send)"
+        ", so no link limits them: the sender holds back (a small window at the beginning or after losses, or no more data to send)"
     };
     let sentence = format!(
         "long messages {} are transferred at {}: {}{link}{why}",
@@ -152,7 +152,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .words(log)
         .map_or_else(String::new, |whose| format!(": {whose}"));
     let sentence = format!(
-        "messages {} wait {each}, {share} of the time, in queues before {}{whose}",
+        "messages {} wait in queues before {}, {each} each, {share} of the time{whose}",
         worst.between_both(),
         queue.port
     );
@@ -320,5 +320,5 @@ pub(crate) fn held(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Find
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
-    Some(found.attempt("set TCP_NODELAY, or write each message with one call"))
+    Some(found.attempt("set TCP_NODELAY, or write each message in one call"))
 }
