@@ -4,7 +4,7 @@ use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use std::collections::BTreeMap;
 
 /// A share of a cost that counts as all of it.
-pub(crate) const NEARLY_ALL: f64 = 0.95;
+const NEARLY_ALL: f64 = 0.95;
 
 /// Of a cost, what is most of it; what few of the requests are, and how much longer than the mean theirs is.
 const MOST: f64 = 0.6;
@@ -101,8 +101,9 @@ pub(crate) struct RequestCauseCost {
     pub(crate) requests: u64,
     /// The rows of those that have most.
     pub(crate) rows: Vec<(i64, u32)>,
-    /// How many have so much, by the number of its binary digits, and all of theirs, ns.
-    by_size: BTreeMap<u32, (u64, i64)>,
+    sizes: CostSizes,
+    /// The same of the requests of each name, by its index; of names without an index together.
+    by_name: BTreeMap<Option<u32>, CostSizes>,
     /// How many of them are made by servers for other requests.
     pub(crate) nested: u64,
     /// How much shorter all requests would be without it, ns.
@@ -111,32 +112,62 @@ pub(crate) struct RequestCauseCost {
     limits: BTreeMap<RemainingLimit, i64>,
 }
 
-impl RequestCauseCost {
-    /// How many requests have nearly all of it, and how much each of those has, ns: others have next to nothing.
-    pub(crate) fn of_most(&self) -> (u64, f64) {
+/// How many requests have so much of a cost, by the number of its binary digits, and all of theirs, ns.
+#[derive(Clone, Debug, Default)]
+struct CostSizes(BTreeMap<u32, (u64, i64)>);
+
+impl CostSizes {
+    fn add(&mut self, ns: i64) {
+        let digits = ns.max(0).unsigned_abs().checked_ilog2().unwrap_or(0);
+        let size = self.0.entry(digits).or_default();
+        *size = (size.0 + 1, size.1 + ns);
+    }
+
+    fn merge(&mut self, more: Self) {
+        for (digits, (count, ns)) in more.0 {
+            let known = self.0.entry(digits).or_default();
+            *known = (known.0 + count, known.1 + ns);
+        }
+    }
+
+    fn total_ns(&self) -> i64 {
+        self.0.values().map(|(_, ns)| ns).sum()
+    }
+
+    /// The requests with the largest costs that together have that share of all: how many, and the mean of theirs, ns.
+    fn largest(&self, share: f64) -> (u64, f64) {
+        let enough = share * self.total_ns() as f64;
         let (mut requests, mut ns) = (0, 0);
-        for (count, sum) in self.by_size.values().rev() {
-            if ns as f64 >= NEARLY_ALL * self.ns as f64 {
+        for (count, sum) in self.0.values().rev() {
+            if ns as f64 >= enough {
                 break;
             }
             (requests, ns) = (requests + count, ns + sum);
         }
         (requests, ns as f64 / requests.max(1) as f64)
     }
+}
+
+impl RequestCauseCost {
+    /// How many requests have nearly all of it, and how much each of those has, ns: others have next to nothing.
+    pub(crate) fn of_most(&self) -> (u64, f64) {
+        self.sizes.largest(NEARLY_ALL)
+    }
 
     /// Requests that have most of it though they are few: how many, and how much each has, ns; `None` where all have about as much.
     pub(crate) fn of_few(&self) -> Option<(u64, f64)> {
         let (all, mean) = self.of_most();
-        let (mut requests, mut ns) = (0, 0);
-        for (count, sum) in self.by_size.values().rev() {
-            if ns as f64 >= MOST * self.ns as f64 {
-                break;
-            }
-            (requests, ns) = (requests + count, ns + sum);
-        }
-        let each = ns as f64 / requests.max(1) as f64;
+        let (requests, each) = self.sizes.largest(MOST);
         let are_few = (requests as f64) <= FEW * all as f64 && each >= OUTLYING * mean;
         are_few.then_some((requests, each))
+    }
+
+    /// The name whose requests have that share of it: its index, how many of them have nearly all of theirs, and the mean of those, ns.
+    pub(crate) fn of_name(&self, share: f64) -> Option<(u32, u64, f64)> {
+        let of = |sizes: &CostSizes| sizes.total_ns();
+        let (name, sizes) = self.by_name.iter().max_by_key(|(_, sizes)| of(sizes))?;
+        let (requests, each) = sizes.largest(NEARLY_ALL);
+        (of(sizes) as f64 >= share * self.ns as f64).then_some(((*name)?, requests, each))
     }
 
     /// What would limit most of the requests without it, where that is a good deal of its time.
@@ -146,7 +177,7 @@ impl RequestCauseCost {
     }
 
     /// A part of a request more.
-    pub(super) fn add(&mut self, part: &RequestPart<'_>) {
+    pub(super) fn add(&mut self, part: &RequestPart<'_>, name: Option<u32>) {
         self.nested += u64::from(part.depth > 0);
         self.removable_ns += part.removable_ns;
         if let Some(limit) = &part.limit {
@@ -156,13 +187,13 @@ impl RequestCauseCost {
             };
             *self.limits.entry(limit.clone()).or_default() += stays_ns;
         }
-        self.count(part.ns, part.request.row);
+        self.count(part.ns, part.request.row, name);
     }
 
     /// Time between requests more.
-    pub(super) fn add_gap(&mut self, ns: i64, row: u32) {
+    pub(super) fn add_gap(&mut self, ns: i64, row: u32, name: Option<u32>) {
         self.removable_ns += ns;
-        self.count(ns, row);
+        self.count(ns, row, name);
     }
 
     /// All of another cost more: that of the same requests by another cause.
@@ -174,23 +205,20 @@ impl RequestCauseCost {
         for (limit, ns) in more.limits {
             *self.limits.entry(limit).or_default() += ns;
         }
-        for (size, (count, ns)) in more.by_size {
-            let known = self.by_size.entry(size).or_default();
-            *known = (known.0 + count, known.1 + ns);
+        self.sizes.merge(more.sizes);
+        for (name, sizes) in more.by_name {
+            self.by_name.entry(name).or_default().merge(sizes);
         }
         self.rows.extend(more.rows);
         self.rows.sort_unstable_by(|a, b| b.cmp(a));
         self.rows.dedup_by_key(|(_, row)| *row);
     }
 
-    fn count(&mut self, ns: i64, row: u32) {
+    fn count(&mut self, ns: i64, row: u32, name: Option<u32>) {
         self.ns += ns;
         self.requests += 1;
-        let size = self
-            .by_size
-            .entry(ns.max(0).unsigned_abs().checked_ilog2().unwrap_or(0))
-            .or_default();
-        *size = (size.0 + 1, size.1 + ns);
+        self.sizes.add(ns);
+        self.by_name.entry(name).or_default().add(ns);
         self.rows.push((ns, row));
         if self.rows.len() > 64 {
             self.rows.sort_unstable_by(|a, b| b.cmp(a));

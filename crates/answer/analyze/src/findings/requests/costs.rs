@@ -6,6 +6,7 @@ pub(crate) use crate::findings::requests::cause_costs::{
     PlacelessTaker, RequestCause, RequestCauseCost,
 };
 use crate::findings::requests::ends_in_words::both_ends;
+use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::in_order::{RequestWait, part_overlaps};
 pub(crate) use crate::findings::requests::least_time::LARGE;
 use crate::findings::requests::request::TracedRequest;
@@ -14,13 +15,15 @@ use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::requests::request_roots::RequestRoots;
 use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// All requests of a trace and what they cost.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCosts {
     /// Requests, those that nobody is known to have made for another one first.
     pub(crate) requests: Vec<TracedRequest>,
+    /// The names of requests that costs refer to.
+    pub(crate) names: Vec<String>,
     /// By cause and place: a server, or a client and a server.
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
     /// What of the distance is for round trips behind the first of a request, by client and server.
@@ -56,6 +59,7 @@ impl RequestCosts {
         let mut costs: BTreeMap<(RequestCause, String), RequestCauseCost> = BTreeMap::new();
         let mut further_trips: BTreeMap<String, RequestCauseCost> = BTreeMap::new();
         let roots_of = RequestRoots::of(&all);
+        let mut names = RequestNames::default();
         let (mut total_ns, mut roots) = (0, 0);
         for request in all.iter().filter(|request| roots_of.has(request)) {
             let Some(times) = request.own_times.or(request.times) else {
@@ -63,12 +67,13 @@ impl RequestCosts {
             };
             total_ns += times.whole();
             roots += 1;
+            let name = names.index_of(request);
             accounts.list_parts(request, times, &mut |part| {
                 let cost = costs.entry((part.cause, part.place.clone())).or_default();
-                cost.add(&part);
+                cost.add(&part, name);
                 if let Some(further) = part.further_trips() {
                     let cost = further_trips.entry(further.place.clone()).or_default();
-                    cost.add(&further);
+                    cost.add(&further, name);
                 }
             });
         }
@@ -83,12 +88,14 @@ impl RequestCosts {
             let (cause, place) = between(&all, retry);
             let cost = costs.entry((cause, place)).or_default();
             let ns = i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
-            cost.add_gap(ns, all[retry.failed].row);
+            let failed = &all[retry.failed];
+            cost.add_gap(ns, failed.row, names.index_of(failed));
         }
         let unanswered = unanswered(&all, log.last_ns());
         let observer_ns = observer_ns(log);
         Some(Self {
             requests: all,
+            names: names.names,
             costs,
             further_trips,
             waits,
@@ -119,6 +126,30 @@ impl RequestCosts {
             .filter(|((of, _), _)| *of == cause)
             .map(|(_, cost)| cost.ns)
             .sum()
+    }
+}
+
+/// So many names of requests are told apart.
+const MOST_NAMES: usize = 1024;
+
+/// Names of requests by number.
+#[derive(Debug, Default)]
+struct RequestNames {
+    names: Vec<String>,
+    indices: HashMap<String, u32>,
+}
+
+impl RequestNames {
+    /// `None` for a request without a name, and for names that are too many.
+    fn index_of(&mut self, request: &TracedRequest) -> Option<u32> {
+        let name = generalise_request(request);
+        if name.is_empty() || self.names.len() >= MOST_NAMES {
+            return self.indices.get(&name).copied();
+        }
+        Some(*self.indices.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            self.names.len() as u32 - 1
+        }))
     }
 }
 

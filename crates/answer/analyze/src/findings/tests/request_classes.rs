@@ -133,6 +133,36 @@ fn few_that_have_most_of_it_are_said_beside_the_mean() {
 }
 
 #[test]
+fn a_name_has_the_count_and_the_mean_of_all_its_requests() {
+    // More requests than rows are kept of, of which one in twenty takes longer.
+    let requests = |slow: &'static str| -> Vec<Planted> {
+        let one = |number: u64| {
+            let (name, work) = match number % 20 {
+                0 => (slow, 90),
+                _ => ("GET /item", 6),
+            };
+            Planted {
+                name,
+                ..Planted::of(100 * number + 100, &[("work", work)])
+            }
+        };
+        (0..300).map(one).collect()
+    };
+    let of_one = &found(&requests("GET /item"))[0];
+    assert!(
+        of_one.sentence.contains(" for GET /item: ") && of_one.sentence.contains("10.2 ms each"),
+        "{of_one:?}"
+    );
+    assert!(
+        of_one.evidence[0].what.starts_with("300 of 300 "),
+        "{of_one:?}"
+    );
+    // 1.35 s of 3.06 s is of the slow ones: none of the two names has most of it.
+    let of_two = &found(&requests("GET /slow"))[0];
+    assert!(!of_two.sentence.contains(" for GET"), "{of_two:?}");
+}
+
+#[test]
 fn what_was_not_captured_has_not_failed() {
     let given = |unknown| {
         let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));

@@ -3,18 +3,15 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted, percent};
 use crate::findings::kind::FindingKind;
-use crate::findings::requests::cause_costs::NEARLY_ALL;
 use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::{PlacelessTaker, RequestCause, RequestCosts};
 use crate::findings::requests::ends_in_words::client_in_words;
-use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::request::{TracedRequest, server_name};
 use crate::findings::requests::transaction_waits::find_transaction_wait;
 use crate::findings::requests::unassigned::count_unassigned;
 use crate::findings::requests::worst::{
     LEAST_SERVER_NS, LEAST_WAIT_NS, Worst, find_worst_place, report_request_cause,
 };
-use std::collections::BTreeMap;
 
 pub(crate) fn one_at_a_time(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Queued, LEAST_SERVER_NS)?;
@@ -93,50 +90,24 @@ fn of_server(
 const NAMED: f64 = 0.8;
 
 /// Requests of one name that have most of a cost.
-pub(super) struct SlowestName {
-    name: String,
+struct SlowestName<'n> {
+    name: &'n str,
     /// How many of them have nearly all of theirs, and how much each of those has, ns.
     requests: u64,
     each_ns: f64,
 }
 
-/// What the requests that cost most ask for, where most of that is of one name.
-pub(super) fn slowest_name(worst: &Worst<'_>) -> Option<String> {
+/// What the requests that have most of a cost ask for, where most of that is of one name.
+pub(super) fn slowest_name<'n>(worst: &Worst<'n>) -> Option<&'n str> {
     find_slowest_name(worst).map(|named| named.name)
 }
 
-fn find_slowest_name(worst: &Worst<'_>) -> Option<SlowestName> {
-    let requests = worst.costs.requests.iter();
-    let by_row: BTreeMap<u32, &TracedRequest> =
-        requests.map(|request| (request.row, request)).collect();
-    let mut by_name: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-    for (ns, row) in &worst.cost.rows {
-        let name = by_row.get(row).copied().map(generalise_request);
-        by_name
-            .entry(name.unwrap_or_default())
-            .or_default()
-            .push(*ns);
-    }
-    let all: i64 = by_name.values().flatten().sum();
-    let (name, mut times) = by_name
-        .into_iter()
-        .max_by_key(|(_, times)| times.iter().sum::<i64>())?;
-    let sum: i64 = times.iter().sum();
-    if name.is_empty() || (sum as f64) < NAMED * all as f64 {
-        return None;
-    }
-    times.sort_unstable_by(|a, b| b.cmp(a));
-    let (mut requests, mut ns) = (0, 0);
-    for time in times {
-        if ns as f64 >= NEARLY_ALL * sum as f64 {
-            break;
-        }
-        (requests, ns) = (requests + 1, ns + time);
-    }
+fn find_slowest_name<'n>(worst: &Worst<'n>) -> Option<SlowestName<'n>> {
+    let (name, requests, each_ns) = worst.cost.of_name(NAMED)?;
     Some(SlowestName {
-        name,
+        name: worst.costs.names.get(name as usize)?,
         requests,
-        each_ns: ns as f64 / crate::statistics::to_f64(requests.max(1)),
+        each_ns,
     })
 }
 
