@@ -34,7 +34,16 @@ const UNLIKE: &[(&str, &str)] = &[
         "tbf",
         "omit it: rates have no token bucket; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
     ),
+    (
+        "reorder",
+        "jitter reorders packets: write `jitter uniform(0, 10 ms) reordering`",
+    ),
 ];
+/// What tc-netem(8) writes as a second time after a delay: so much more or less.
+const PLUS_OR_MINUS: &str = "for 50 ms plus or minus 10 ms, write `40 ms jitter uniform(0, 20 ms)`";
+/// What netem writes as a second percentage after a loss: how much it depends on the one before.
+const BURSTS: &str =
+    "for losses in bursts, write `loss gilbert_elliott(1%, 25%)`: from good to bad, and back";
 /// What may stand in a schedule of losses.
 const STEPS: &[&str] = &["bit", "gilbert_elliott"];
 const RATES: &[&str] = &["unlimited", "schedule", "trace"];
@@ -66,11 +75,18 @@ impl Parser<'_, '_> {
         while self.is_word(0, CLAUSES) {
             self.link_clause(&mut link)?;
         }
-        if let Some((_, hint)) = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word])) {
+        let unlike = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word]));
+        let hint = match (&link.loss, &link.jitter) {
+            _ if !self.is_figure() => unlike.map(|(_, hint)| *hint),
+            (Some(LossItem::Share(_)), None) => Some(BURSTS),
+            (None, None) => Some(PLUS_OR_MINUS),
+            _ => None,
+        };
+        if let Some(hint) = hint {
             let message = format!("unexpected {}", self.describe());
             let expected =
                 "expected `;`, `loss`, `jitter`, `duplicate`, `mtu`, `charge` or `queue`";
-            return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(*hint)));
+            return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(hint)));
         }
         let mut words = CLAUSES.to_vec();
         words.extend(super::queue::WORDS.iter().chain(&["reordering"]));
@@ -274,8 +290,14 @@ impl Parser<'_, '_> {
     }
 
     fn jitter(&mut self) -> Parsed<JitterItem> {
+        const DRAWN: &str = "expected a distribution, such as `uniform(0, 2 ms)`";
+        if self.is_figure() && !self.is_drawn(0) {
+            let message = format!("unexpected {}", self.describe());
+            let diagnostic = Diagnostic::error(self.span(), message, DRAWN).hint(PLUS_OR_MINUS);
+            return Err(self.fail(diagnostic));
+        }
         if !self.is_drawn(0) {
-            return Err(self.unexpected("expected a distribution, such as `uniform(0, 2 ms)`", &[]));
+            return Err(self.unexpected(DRAWN, &[]));
         }
         let drawn = self.drawn(ExpectedUnit::Time)?;
         Ok(JitterItem {
