@@ -440,7 +440,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     lines.extend(shown.statistics.together.map(|together| {
         let (share, expected) = (percent(together.share), percent(together.expected));
         format!(
-            "several of {} blocked at once: {share} of the time; {expected} expected if independent",
+            "at least two of {} groups blocked at once: {share} of the time; {expected} expected if independent",
             together.groups
         )
     }));

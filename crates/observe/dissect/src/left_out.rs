@@ -57,7 +57,7 @@ bounds! {
     ChunkLine "chunk-line" 4096, "HTTP/1 messages", "a chunk-size line is longer than {} bytes";
     Waiting "waiting" 4096, "requests without their answers", "more than {} were waiting on one connection";
     Name "name" 256, "request names that fill the available space and may be truncated", "the limit is {} bytes";
-    HeaderTable "header-table" 64 << 10, "HTTP/2 directions whose later names are unknown", "the header table is larger than {} bytes";
+    HeaderTable "header-table" 64 << 10, "HTTP/2 directions whose later headers cannot be decoded", "the header table is larger than {} bytes";
     Pointers "pointers" 8, "DNS messages", "a name in them has more than {} pointers";
     Statements "statements" 512, "prepared statements without their text", "there are more than {} on one connection";
     Line "line" 1024, "RESP lines that were truncated", "they are longer than {} bytes";

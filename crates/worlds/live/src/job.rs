@@ -446,7 +446,7 @@ fn unit_bytes(task: &AgentTask) -> Result<usize> {
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
         return Err(Error::environment(format!(
-            "data units of {} (and VIRTUAL MEMORY) do not fit in this host's memory (replicas: {}; available: {})",
+            "data units of {}, plus any VIRTUAL MEMORY, do not fit in this host's memory (replicas: {}; available: {})",
             stackline_core::units::format_size(unit),
             task.work.replicas,
             stackline_core::units::format_size(available)

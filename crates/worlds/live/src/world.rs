@@ -141,7 +141,7 @@ impl EndpointWorld for LiveEndpointWorld {
 
     async fn accept(&mut self) -> Result<OpenLiveConnection> {
         let LiveConnectionSource::Accept(listener) = &mut self.role else {
-            return Err(Error::input("an initiator cannot accept"));
+            return Err(Error::input("an initiator cannot accept connections"));
         };
         let connection = listener.accept(&mut self.buffers.borrow_mut())?;
         Ok(OpenLiveConnection {

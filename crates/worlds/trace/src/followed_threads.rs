@@ -49,7 +49,7 @@ impl ThreadFollower {
             Err(why) => (
                 None,
                 Some(format!(
-                    "the kernel's thread ids in this container are unknown: {why}"
+                    "the kernel's thread IDs in this container are unknown: {why}"
                 )),
             ),
         };
@@ -103,7 +103,7 @@ impl ThreadFollower {
             }
             let kernel = self.kernel_numbers(&new)?;
             if kernel.is_empty() {
-                return Err("its kernel thread ids are unknown".into());
+                return Err("its kernel thread IDs are unknown".into());
             }
             trace.follow_threads(&kernel)?;
         }

@@ -79,7 +79,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
             .split('/')
             .any(|name| name.len() > LONGEST_NAME || name.contains('\0'))
         {
-            return Err(damaged(&format!("{} is not a file name", line.path)));
+            return Err(damaged(&format!("{} is not a valid file name", line.path)));
         }
         let (is_directory, executable, bytes) =
             (line.path.ends_with('/'), line.executable, line.bytes);

@@ -46,7 +46,7 @@ pub(crate) struct Factors {
     pub(crate) on: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// With --on: the rest of HOST -- COMMAND..., as in `trace`
+    /// With --on: programs as HOST -- COMMAND... for each, as in `trace`; the first HOST takes the place of the specification
     #[arg(
         value_name = "HOST -- COMMAND",
         trailing_var_arg = true,

@@ -35,7 +35,7 @@ pub(crate) struct ImportFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     /// Keep request names whole, up to 256 bytes each, rather than without their values (URL queries, SQL literals and passwords, Redis keys,
-    /// users); also keep span attributes and qlog data with headers, statements and error texts, and access log lines.
+    /// users); also keep access log lines, and all span attributes and qlog data, including headers, statements and error texts.
     /// Headers, bodies, rows and bound values in captures are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,

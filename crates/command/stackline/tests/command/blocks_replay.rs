@@ -90,7 +90,8 @@ fn the_port_whose_buffer_is_too_small_is_named_first() {
     );
     let text = place.stackline(&["lifelines", run]).succeeds().out.clone();
     assert!(
-        text.contains("time in each host") && text.contains("several of 3 blocked at once"),
+        text.contains("time in each host")
+            && text.contains("at least two of 3 groups blocked at once"),
         "{text}"
     );
 

@@ -413,7 +413,9 @@ pub(super) fn predict(
         {
             calls(part, &paths.0, &paths.1, of[0])
         }
-        _ => Err("over IMPs, the formulas cover bulk transfers and sequential calls".to_string()),
+        _ => Err(
+            "over IMPs, the formulas cover only bulk transfers and sequential calls".to_string(),
+        ),
     }
 }
 

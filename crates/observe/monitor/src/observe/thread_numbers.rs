@@ -167,7 +167,7 @@ impl ThreadNumberFinder {
             .ask(std::process::id(), own)?
             .into_iter()
             .find(is_named)
-            .ok_or("the kernel does not report thread ids")?
+            .ok_or("the kernel does not report thread IDs")?
             .by;
         let mut found = Vec::with_capacity(threads.len());
         for (process, thread) in threads {

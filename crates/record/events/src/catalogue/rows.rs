@@ -309,7 +309,7 @@ catalogue! {
         "at the display's host: the request's content is stored, or set aside until the end of its batch";
 
     DisplayRender = "DISPLAY_RENDER", Display work: { unit }
-        "at the display's host: the request's change is drawn; a change not drawn on its own is drawn with the next one that is drawn or answered";
+        "at the display's host: the request's change is drawn; a change that is not drawn immediately is drawn together with that of the next request that is drawn or answered";
 
     DisplayDone = "DISPLAY_DONE", Display: { unit }
         "at the client's host: everything that the client had sent has been answered, including this request";
@@ -368,7 +368,7 @@ catalogue! {
     PortUse = "PORT_USE", Monitor: {
         interval_ns, port, packets, bytes, busy_ns, queue_drops, losses, spoilt_frames, marked,
     }
-        "a port of a modelled network: packets that left it, busy time, queue drops, link losses; behind a cell switch, packets are cells, and frames that lost their first cell are spoilt";
+        "a port of a modelled network: packets that left it, busy time, queue drops, link losses; behind a cell switch, packets are cells, and a spoilt frame is one whose first lost cell was lost at this port";
 
     ImpReport = "IMP_REPORT", Monitor: {
         interval_ns, packets, messages_sent, messages_received, unreachable, cpu_ppm, reassembly_free,

@@ -125,7 +125,7 @@ fn timer(waiter: &EpollWaiter, options: &EmulatorOptions) -> (String, bool) {
     let how = match options.spin.0 {
         0 => "no spinning, as requested".into(),
         _ if single => "no spinning on a single processor".into(),
-        _ => format!("spinning for the last {}", options.spin),
+        _ => format!("spinning for the final {} of each wait", options.spin),
     };
     (
         format!("{call} with a timer slack of 1 ns, {how}"),

@@ -14,7 +14,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "queue_drop",
-    meaning: "a named queue drops packets: this costs time, or more than 0.1 % of the data is lost",
+    meaning: "a queue drops packets: this costs time, or more than 0.1 % of the data is lost",
     find: &[
         Find::Run(in_session),
         Find::Measurement(find),

@@ -21,7 +21,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let losses = queues::detect_synchronised_loss(context, place)?;
     let port = &context.measurement.ports[place.port];
     let sentence = format!(
-        "the {} streams at {} lose packets together (at {} of {} moments of loss) and slow down together, which costs {} of the time",
+        "the {} streams at {} lose packets together (in {} of {} loss events) and slow down together, which costs {} of the time",
         losses.streams,
         port.name,
         percent(losses.share),

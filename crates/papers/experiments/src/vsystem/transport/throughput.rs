@@ -172,7 +172,7 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
             RowBasis::Predicts,
         ),
         row(
-            "% slower: 4 s instead of 0.25 s, 1 in 1990 lost",
+            "% slower with a 4 s timeout instead of 0.25 s, 1 in 1990 lost",
             PrintedFigure::Figure(10.0),
             slower(quick, long),
             1,

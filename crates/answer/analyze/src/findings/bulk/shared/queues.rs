@@ -97,7 +97,7 @@ pub(crate) fn detect_synchronised_loss(
         return None;
     }
     let what = format!(
-        "at {common} of {moments} moments of loss, several of the {} streams lost packets: {coincidences} coincidences, where {expected:.1} would be expected by chance",
+        "in {common} of {moments} loss events, several of the {} streams lost packets: {coincidences} coincidences, where {expected:.1} would be expected by chance",
         streams.len()
     );
     Some(Synchronised {
