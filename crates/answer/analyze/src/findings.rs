@@ -99,6 +99,7 @@ pub const KINDS: &[FindingKind] = &[
     bulk::socket_buffer::KIND,
     observed::unread::KIND,
     observed::full_link::KIND,
+    observed::datagram_loss::KIND,
     observed::window::KIND,
     observed::loss::KIND,
     observed::congestion::KIND,

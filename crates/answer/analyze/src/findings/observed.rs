@@ -3,6 +3,7 @@
 pub(super) mod application;
 pub(super) mod congestion;
 pub(super) mod connections;
+pub(super) mod datagram_loss;
 pub(super) mod full_link;
 pub(super) mod loss;
 pub(super) mod quic;

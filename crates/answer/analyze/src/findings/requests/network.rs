@@ -238,7 +238,7 @@ impl QueuedBytesAhead {
             ));
         }
         let (most, bytes) = self.others.iter().max_by_key(|(_, bytes)| **bytes)?;
-        let name = most.and_then(|most| name(log, most));
+        let name = most.and_then(|most| flow_name(log, most));
         let is_one = to_f64(*bytes) >= NEARLY_ALL * to_f64(others);
         let words = match (is_one, name) {
             (true, Some(name)) => format!(
@@ -457,7 +457,7 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 /// Who sends on a stream to whom: programs, as far as requests on it show them, and addresses, as the network knows them.
-fn name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
+pub(crate) fn flow_name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
     let (flow, direction) = stream_parts(of);
     let there = stream(flow, EventStreamDirection::There);
     let row = *log

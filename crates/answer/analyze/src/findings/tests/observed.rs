@@ -301,3 +301,50 @@ fn a_log_of_quic_shows_losses_and_what_held_its_sender_back() {
     let words = scope(&input(&observed(logged(0, 0, 0), Some("qlog")))).unwrap();
     assert!(words.contains("lost QUIC packets"), "{words}");
 }
+
+/// A second in which a host sends a datagram of 1,250 bytes each `every_us` over a link of 10 Mbit/s, of which one in `one_in` is dropped.
+fn datagrams(every_us: u64, one_in: u64, reason: &str) -> Given {
+    let mut given = observed(EventTable::default(), None);
+    given.event(0, "a", "PORT_SETUP", "a>b; 10000000; 65536");
+    given.event(0, "a", "NET_FLOW", "4; 10.0.0.1:4000; 10.0.0.2:5201");
+    for n in 0..1_000_000 / every_us {
+        let at = n * every_us;
+        let packet = format!("; 4; ; 1222; a>b; a>b; 9; {n}; 1; 1250");
+        if n % one_in == 0 {
+            given.event(at, "a", "NET_DROP", &format!("{packet}; {reason}"));
+        } else {
+            given.event(at, "a", "NET_ENQUEUE", &format!("{packet}; 1250"));
+            given.event(at, "b", "NET_DELIVER", &packet);
+        }
+    }
+    given
+}
+
+#[test]
+fn dropped_datagrams_are_named_with_their_flow_and_what_arrives() {
+    let first = |given: Given| {
+        let finding = given.found().remove(0);
+        (finding.kind, finding.sentence)
+    };
+    let flow = "of 10.0.0.1:4000 > 10.0.0.2:5201";
+    let (kind, sentence) = first(datagrams(500, 2, "queue full"));
+    assert_eq!(kind, "observed_datagram_loss");
+    assert_eq!(
+        sentence,
+        format!(
+            "the queue before a>b drops 1000 of 2000 datagrams (50 %) {flow}: queue full; 20.0 Mbit/s arrives there, and the link carries 10.0 Mbit/s"
+        )
+    );
+    // Half of what the link carries: bursts, or a link that loses.
+    let (_, sentence) = first(datagrams(2000, 100, "queue full"));
+    assert_eq!(
+        sentence,
+        format!("the queue before a>b drops 5 of 500 datagrams (1 %) {flow}: queue full")
+    );
+    let (_, sentence) = first(datagrams(2000, 100, "lost on the link"));
+    assert_eq!(
+        sentence,
+        format!("the link a>b loses 5 of 500 datagrams (1 %) {flow}")
+    );
+    assert!(kinds(&datagrams(500, 1500, "queue full")).is_empty());
+}
