@@ -423,7 +423,7 @@ fn every_command_says_that_an_import_was_killed() {
                 3,
                 &["is incomplete: it was stopped before its events were kept"],
             )
-            .hints("again");
+            .hints("repeat");
     }
 }
 

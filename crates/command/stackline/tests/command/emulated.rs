@@ -582,7 +582,7 @@ fn the_setting_that_forbids_it_is_named() {
         said(&ended)
     );
     assert!(
-        said(&ended).contains("hint: allow it: sysctl -w user.max_net_namespaces="),
+        said(&ended).contains("lift the restriction: sysctl -w user.max_net_namespaces="),
         "{}",
         said(&ended)
     );

@@ -408,7 +408,7 @@ fn contents_are_kept_only_where_they_are_asked_for_and_the_run_says_which() {
         "--keep-contents",
     ]);
     done.succeeds();
-    let note = "contents are kept (--keep-contents): besides whole request names";
+    let note = "contents are kept (--keep-contents): whole request names";
     assert!(done.err.contains(&format!("note: {note}")), "{}", done.err);
     assert!(index(&done.out).unwrap().contains(note));
     assert!(exported("last").contains("GET /cart?key=SECRET"));

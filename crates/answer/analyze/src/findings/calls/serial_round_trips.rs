@@ -74,17 +74,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         PartWorkload::Turns => context.measurement.rows("APP_RECEIVED"),
         _ => context.measurement.rows("APP_CONNECT"),
     };
-    let together = if part.plan.replicas > 1 {
-        format!(" of {} pairs", part.plan.replicas)
-    } else {
-        String::new()
-    };
-    let figure = format!(
-        "{times} {what} x {} = {} of {}{together}",
-        units::format_time(trip),
-        units::format_time(to_f64(times) * trip),
-        units::format_time(part.pairs_s())
-    );
+    let figure = format!("{times} {what} x {}", sum(part, times, trip));
     let evidence = context.measurement.evidence(figure, &rows);
     let finding = KIND
         .finding(context, share, 0.9, sentence)
@@ -97,6 +87,20 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     } else {
         finding.attempt("keep connections open and reuse them: connect before the clock starts, with all calls in one `repeat`")
     })
+}
+
+/// `20.0 ms = 400 ms of 1.00 s`, where there are several pairs, of all of them.
+fn sum(part: &MeasuredPart<'_>, times: u64, trip: f64) -> String {
+    let together = match part.plan.replicas {
+        0 | 1 => String::new(),
+        pairs => format!(" of {pairs} pairs"),
+    };
+    format!(
+        "{} = {} of {}{together}",
+        units::format_time(trip),
+        units::format_time(to_f64(times) * trip),
+        units::format_time(part.pairs_s())
+    )
 }
 
 /// Everything between the two hosts is half as far.

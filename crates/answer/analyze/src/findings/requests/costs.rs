@@ -129,7 +129,7 @@ impl RequestCosts {
     }
 }
 
-/// So many names of requests are told apart.
+/// So many names of requests are distinguished.
 const MOST_NAMES: usize = 1024;
 
 /// Names of requests by number.

@@ -84,6 +84,16 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
         );
         report.push(diagnostic.hint("it is simulated anyway, with larger formats"));
     }
+    host_links(item, report);
+    for link in &item.links {
+        let is_end = |name: &Word| name.text == link.ends.0.text || name.text == link.ends.1.text;
+        let host = item.hosts.iter().find(|host| host.names.iter().any(is_end));
+        line(link, host, report);
+    }
+}
+
+/// Each host has one link, to an IMP.
+fn host_links(item: &NetworkItem, report: &mut DiagnosticReport) {
     for host in item.host_names() {
         let is_own =
             |link: &&LinkItem| link.ends.0.text == host.text || link.ends.1.text == host.text;
@@ -104,11 +114,6 @@ pub(super) fn report(item: &NetworkItem, report: &mut DiagnosticReport) {
                 host.text
             )));
         }
-    }
-    for link in &item.links {
-        let is_end = |name: &Word| name.text == link.ends.0.text || name.text == link.ends.1.text;
-        let host = item.hosts.iter().find(|host| host.names.iter().any(is_end));
-        line(link, host, report);
     }
 }
 
