@@ -405,7 +405,7 @@ fn a_newer_version_is_named() {
     stream.read_to_end(&mut answer).unwrap();
     let words = String::from_utf8_lossy(&answer);
     assert!(
-        words.contains("speaks version 4, the other side 9"),
+        words.contains("speaks version 4, the connecting side 9"),
         "{words}"
     );
 }

@@ -302,7 +302,7 @@ mod tests {
         let recording = AgentRecording::start("khons", false).unwrap();
         let refused = AgentRecording::start("udjat", false).err().unwrap();
         assert!(
-            refused.to_string().contains("already records events"),
+            refused.to_string().contains("is already recording events"),
             "{refused}"
         );
         recorder::emit(&TESTED, &[EventValue::Number(7)]);
