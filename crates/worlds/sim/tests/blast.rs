@@ -365,7 +365,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         ),
         (
             "window(packet = 9000)",
-            "`window` sends packets of 9060 bytes, too large for the path from a to b: its MTU is 1500",
+            "`window` sends packets of 9060 bytes, too large for the path from a to b (MTU 1500)",
         ),
     ] {
         let failure = refused(&format!(

@@ -114,7 +114,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         ),
         (
             "ikp(packet = 9000)",
-            "`ikp` sends packets of 9092 bytes, too large for the path from a to b: its MTU is 1500",
+            "`ikp` sends packets of 9092 bytes, too large for the path from a to b (MTU 1500)",
         ),
     ] {
         let failure = refused(&format!(
