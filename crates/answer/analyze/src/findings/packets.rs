@@ -10,6 +10,9 @@ pub(super) struct PacketEventFields {
     pub(super) number: usize,
     pub(super) length: usize,
     pub(super) stream: usize,
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    pub(super) segments: usize,
     pub(super) queued: usize,
 }
 
@@ -22,6 +25,9 @@ impl PacketEventFields {
             number,
             length,
             stream: field("stream")?,
+            offset: field("offset")?,
+            bytes: field("bytes")?,
+            segments: field("segments")?,
             queued: field("queued")?,
         })
     }
@@ -40,6 +46,18 @@ pub(super) fn packet_range(log: &EventRows<'_>, row: u32) -> Option<FlowByteRang
         from,
         to: from.saturating_add(bytes),
     })
+}
+
+/// The stream of a datagram: data without a position in it. Data of TCP has one.
+pub(super) fn datagram_stream(
+    log: &EventRows<'_>,
+    row: u32,
+    fields: PacketEventFields,
+) -> Option<i64> {
+    let number = |field| log.input.events.number(row as usize, field);
+    let has_data = number(fields.bytes).is_some_and(|bytes| bytes > 0);
+    let stream = number(fields.stream)?;
+    (has_data && number(fields.offset).is_none()).then_some(stream)
 }
 
 /// At which port.

@@ -1,24 +1,38 @@
-//! Datagrams of any program that a modelled network dropped: of which flow, where, and how much arrived there.
+//! Datagrams of any program that a modelled network dropped: of which flow, where and why.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
-use crate::findings::measured::path::on_the_link;
-use crate::findings::packets::{PacketEventFields, read_port_name};
+use crate::findings::measured::path::{is_secondary_drop, on_the_link};
+use crate::findings::packets::{PacketEventFields, datagram_stream, read_port_name};
 use crate::findings::requests::network::flow_name;
 use crate::statistics::to_f64;
 use stackline_core::units;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_datagram_loss",
-    meaning: "in traced flows of datagrams: a link or its queue drops at least 0.1 % of them",
+    meaning: "in traced flows of datagrams: the network drops at least 0.1 % of them in one place",
     find: &[Find::Run(find)],
 };
 
 /// Smaller shares, and fewer datagrams, are not worth a finding.
 const LEAST: f64 = 0.001;
 const FEWEST: u64 = 3;
+/// What a flow and a link do is looked at in periods of this length in which the flow lost something, ns.
+const PERIOD_NS: u64 = 100_000_000;
+/// A link that carries so much of its rate is full; a flow with so much of what a link carries fills it.
+const FULL: f64 = 0.8;
+const MOSTLY: f64 = 0.5;
+/// How the reasons of queues begin.
+const OF_QUEUES: [&str; 6] = [
+    "queue full",
+    "switch buffer full",
+    "displaced",
+    "RED",
+    "CoDel",
+    "PIE",
+];
 
 /// Datagrams of one flow and direction that one place dropped for one reason.
 #[derive(Default)]
@@ -34,19 +48,20 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let fields = PacketEventFields::new()?;
     let mut dropped: BTreeMap<(i64, &str, &str), DroppedDatagrams> = BTreeMap::new();
     for row in log.rows("NET_DROP").iter().copied() {
-        let Some(stream) = stream_of_datagram(log, row) else {
-            continue;
-        };
         let reason = log.text(row, "reason").unwrap_or_default();
-        let place = read_port_name(log, row, fields);
-        let here = dropped.entry((stream, place, reason)).or_default();
-        here.count += segments(log, row);
-        here.rows.push(row);
+        if let Some(stream) = datagram_stream(log, row, fields)
+            && !is_secondary_drop(reason)
+        {
+            let place = read_port_name(log, row, fields);
+            let here = dropped.entry((stream, place, reason)).or_default();
+            here.count += segments(log, row, fields);
+            here.rows.push(row);
+        }
     }
     let ((stream, place, reason), here) = dropped.iter().max_by_key(|(_, here)| here.count)?;
     let delivered = log.rows("NET_DELIVER").iter().copied();
-    let delivered = delivered.filter(|row| stream_of_datagram(log, *row) == Some(*stream));
-    let delivered: u64 = delivered.map(|row| segments(log, row)).sum();
+    let delivered = delivered.filter(|row| datagram_stream(log, *row, fields) == Some(*stream));
+    let delivered: u64 = delivered.map(|row| segments(log, row, fields)).sum();
     let of_flow = dropped.iter().filter(|((of, ..), _)| of == stream);
     let sent = delivered + of_flow.map(|(_, here)| here.count).sum::<u64>();
     let share = to_f64(here.count) / to_f64(sent.max(1));
@@ -59,6 +74,31 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         here.count,
         percent(share)
     );
+    let (sentence, attempt) = if on_the_link(reason) {
+        (
+            format!("the link {place} loses {of}: {reason}"),
+            "find out what disturbs the link, or add redundancy or retransmission",
+        )
+    } else if OF_QUEUES.iter().any(|begins| reason.starts_with(begins)) {
+        let load = PortLoad::of(log, *stream, place, &here.rows, fields);
+        (
+            format!(
+                "the queue before {place} drops {of}: {reason}{}",
+                load.words()
+            ),
+            load.attempt(),
+        )
+    } else if *reason == "larger than the MTU" {
+        (
+            format!("{place} drops {of}: {reason}"),
+            "send smaller datagrams",
+        )
+    } else {
+        (
+            format!("{place} drops {of}: {reason}"),
+            "find out why that place does not pass them on",
+        )
+    };
     let evidence = log.evidence(
         format!(
             "{} dropped at {place}: {reason}",
@@ -66,68 +106,83 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         ),
         &here.rows,
     );
-    if on_the_link(reason) {
-        let damaged = match reason {
-            &"lost on the link" => String::new(),
-            _ => format!(": {reason}"),
-        };
-        let sentence = format!("the link {place} loses {of}{damaged}");
-        let found = KIND.of_run(share, 0.9, sentence).because(evidence);
-        return Some(found.attempt("find out what disturbs the link, or add redundancy (forward error correction) or retransmission"));
-    }
-    let load = PortLoad::of(log, place, fields);
-    let too_much = load.as_ref().filter(|load| load.arrives > load.carries);
-    let why = too_much.map_or_else(String::new, |load| {
-        format!(
-            "; {} arrives there, and the link carries {}",
-            units::format_rate(load.arrives),
-            units::format_rate(load.carries)
-        )
-    });
-    let sentence = format!("the queue before {place} drops {of}: {reason}{why}");
     let found = KIND.of_run(share, 0.9, sentence).because(evidence);
-    Some(found.attempt(match too_much {
-        Some(_) => "send less than the link carries, or use a faster path",
-        None => "send evenly instead of in bursts, or enlarge that queue",
-    }))
+    Some(found.attempt(attempt))
 }
 
-/// The stream of a datagram: data without a position in it. Data of TCP has one.
-fn stream_of_datagram(log: &FindingEventLog<'_>, row: u32) -> Option<i64> {
-    let has_data = log.number(row, "bytes").is_some_and(|bytes| bytes > 0);
-    let stream = log.number(row, "stream")?;
-    (has_data && log.number(row, "offset").is_none()).then_some(stream)
+fn segments(log: &FindingEventLog<'_>, row: u32, fields: PacketEventFields) -> u64 {
+    let count = log.input.events.number(row as usize, fields.segments);
+    count.map_or(1, |count| count.max(1).unsigned_abs())
 }
 
-fn segments(log: &FindingEventLog<'_>, row: u32) -> u64 {
-    log.number(row, "segments")
-        .map_or(1, |count| count.max(1).unsigned_abs())
-}
-
-/// What arrives at a port while anything does, and what its link carries, bit/s.
+/// What a flow sends and a link carries in the periods in which the flow loses something, bit/s.
 struct PortLoad {
-    arrives: f64,
-    carries: f64,
+    own: f64,
+    carried: f64,
+    /// The link's rate, where it is known.
+    rate: Option<f64>,
 }
 
 impl PortLoad {
-    fn of(log: &FindingEventLog<'_>, place: &str, fields: PacketEventFields) -> Option<Self> {
+    fn of(
+        log: &FindingEventLog<'_>,
+        stream: i64,
+        place: &str,
+        drops: &[u32],
+        fields: PacketEventFields,
+    ) -> Self {
+        let period = |row: &u32| log.at(*row) / PERIOD_NS;
+        let periods: BTreeSet<u64> = drops.iter().map(period).collect();
+        let length = |row: &u32| {
+            let bytes = log.input.events.number(*row as usize, fields.length);
+            bytes.unwrap_or(0).max(0).unsigned_abs()
+        };
+        let sum = |keyword: &str, counts: &dyn Fn(u32) -> bool| -> u64 {
+            let rows = log.rows(keyword).iter();
+            let rows = rows.filter(|row| periods.contains(&period(row)) && counts(**row));
+            rows.map(length).sum()
+        };
+        let is_own = |row| datagram_stream(log, row, fields) == Some(stream);
+        let own = sum("NET_DROP", &is_own) + sum("NET_DELIVER", &is_own);
+        let carried = sum("NET_DEQUEUE", &|row| {
+            read_port_name(log, row, fields) == place
+        });
+        let seconds = to_f64(periods.len().max(1) as u64 * PERIOD_NS) / 1e9;
         let mut setups = log.rows("PORT_SETUP").iter().copied();
-        let setup = setups.find(|row| log.text(*row, "port") == Some(place))?;
-        let carries = log.number(setup, "rate_bit_s").filter(|rate| *rate > 0)?;
-        let (mut bytes, mut from_ns, mut to_ns) = (0, u64::MAX, 0);
-        for keyword in ["NET_ENQUEUE", "NET_DROP"] {
-            let rows = log.rows(keyword).iter().copied();
-            for row in rows.filter(|row| read_port_name(log, *row, fields) == place) {
-                bytes += log.number(row, "length").unwrap_or(0).max(0);
-                from_ns = from_ns.min(log.at(row));
-                to_ns = to_ns.max(log.at(row));
-            }
+        let setup = setups.find(|row| log.text(*row, "port") == Some(place));
+        let rate = setup.and_then(|row| log.number(row, "rate_bit_s"));
+        Self {
+            own: 8.0 * to_f64(own) / seconds,
+            carried: 8.0 * to_f64(carried) / seconds,
+            rate: rate.filter(|rate| *rate > 0).map(|rate| rate as f64),
         }
-        let seconds = to_f64(to_ns.checked_sub(from_ns).filter(|ns| *ns > 0)?) / 1e9;
-        Some(Self {
-            arrives: 8.0 * bytes as f64 / seconds,
-            carries: carries as f64,
-        })
+    }
+
+    fn is_full(&self) -> Option<bool> {
+        self.rate.map(|rate| self.carried >= FULL * rate)
+    }
+
+    fn words(&self) -> String {
+        if self.is_full() != Some(true) {
+            return String::new();
+        }
+        format!(
+            "; meanwhile the flow sends {}, and the link carries {} in all",
+            units::format_rate(self.own),
+            units::format_rate(self.carried)
+        )
+    }
+
+    fn attempt(&self) -> &'static str {
+        match self.is_full() {
+            Some(true) if self.own >= MOSTLY * self.carried => {
+                "send less than the link carries, or use a faster path"
+            }
+            Some(true) => {
+                "reduce the other traffic there, or keep it apart with a queue for each flow (fq_codel)"
+            }
+            Some(false) => "send evenly instead of in bursts, or enlarge that queue",
+            None => "send less or more evenly, enlarge that queue, or use a faster path",
+        }
     }
 }

@@ -314,6 +314,7 @@ fn datagrams(every_us: u64, one_in: u64, reason: &str) -> Given {
             given.event(at, "a", "NET_DROP", &format!("{packet}; {reason}"));
         } else {
             given.event(at, "a", "NET_ENQUEUE", &format!("{packet}; 1250"));
+            given.event(at, "a", "NET_DEQUEUE", &packet);
             given.event(at, "b", "NET_DELIVER", &packet);
         }
     }
@@ -332,7 +333,7 @@ fn dropped_datagrams_are_named_with_their_flow_and_what_arrives() {
     assert_eq!(
         sentence,
         format!(
-            "the queue before a>b drops 1000 of 2000 datagrams (50 %) {flow}: queue full; 20.0 Mbit/s arrives there, and the link carries 10.0 Mbit/s"
+            "the queue before a>b drops 1000 of 2000 datagrams (50 %) {flow}: queue full; meanwhile the flow sends 20.0 Mbit/s, and the link carries 10.0 Mbit/s in all"
         )
     );
     // Half of what the link carries: bursts, or a link that loses.
@@ -344,7 +345,9 @@ fn dropped_datagrams_are_named_with_their_flow_and_what_arrives() {
     let (_, sentence) = first(datagrams(2000, 100, "lost on the link"));
     assert_eq!(
         sentence,
-        format!("the link a>b loses 5 of 500 datagrams (1 %) {flow}")
+        format!("the link a>b loses 5 of 500 datagrams (1 %) {flow}: lost on the link")
     );
+    // What follows from another drop is none of its own.
+    assert!(kinds(&datagrams(500, 2, "early packet discard")).is_empty());
     assert!(kinds(&datagrams(500, 1500, "queue full")).is_empty());
 }
