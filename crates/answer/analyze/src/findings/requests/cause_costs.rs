@@ -146,6 +146,25 @@ impl CostSizes {
         }
         (requests, ns as f64 / requests.max(1) as f64)
     }
+
+    /// Requests that have most of it though they are few; `None` where all have about as much.
+    fn few(&self) -> Option<(u64, f64)> {
+        let (all, mean) = self.largest(NEARLY_ALL);
+        let (requests, each) = self.largest(MOST);
+        let are_few = (requests as f64) <= FEW * all as f64 && each >= OUTLYING * mean;
+        are_few.then_some((requests, each))
+    }
+}
+
+/// Requests of one name that have most of a cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedCauseCost {
+    /// Index of the name.
+    pub(crate) name: u32,
+    /// How many of them have nearly all of theirs, and how much each of those has, ns.
+    pub(crate) of_most: (u64, f64),
+    /// Those of them that have most of it though they are few: how many, and how much each has, ns.
+    pub(crate) of_few: Option<(u64, f64)>,
 }
 
 impl RequestCauseCost {
@@ -156,18 +175,19 @@ impl RequestCauseCost {
 
     /// Requests that have most of it though they are few: how many, and how much each has, ns; `None` where all have about as much.
     pub(crate) fn of_few(&self) -> Option<(u64, f64)> {
-        let (all, mean) = self.of_most();
-        let (requests, each) = self.sizes.largest(MOST);
-        let are_few = (requests as f64) <= FEW * all as f64 && each >= OUTLYING * mean;
-        are_few.then_some((requests, each))
+        self.sizes.few()
     }
 
-    /// The name whose requests have that share of it: its index, how many of them have nearly all of theirs, and the mean of those, ns.
-    pub(crate) fn of_name(&self, share: f64) -> Option<(u32, u64, f64)> {
-        let of = |sizes: &CostSizes| sizes.total_ns();
-        let (name, sizes) = self.by_name.iter().max_by_key(|(_, sizes)| of(sizes))?;
-        let (requests, each) = sizes.largest(NEARLY_ALL);
-        (of(sizes) as f64 >= share * self.ns as f64).then_some(((*name)?, requests, each))
+    /// The name whose requests have that share of it.
+    pub(crate) fn of_name(&self, share: f64) -> Option<NamedCauseCost> {
+        let by_name = self.by_name.iter();
+        let (name, sizes) = by_name.max_by_key(|(_, sizes)| sizes.total_ns())?;
+        let is_most = sizes.total_ns() as f64 >= share * self.ns as f64;
+        is_most.then_some(NamedCauseCost {
+            name: (*name)?,
+            of_most: sizes.largest(NEARLY_ALL),
+            of_few: sizes.few(),
+        })
     }
 
     /// What would limit most of the requests without it, where that is a good deal of its time.

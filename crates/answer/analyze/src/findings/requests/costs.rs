@@ -67,13 +67,12 @@ impl RequestCosts {
             };
             total_ns += times.whole();
             roots += 1;
-            let name = names.index_of(request);
             accounts.list_parts(request, times, &mut |part| {
                 let cost = costs.entry((part.cause, part.place.clone())).or_default();
-                cost.add(&part, name);
+                cost.add(&part, names.index_of(part.request));
                 if let Some(further) = part.further_trips() {
                     let cost = further_trips.entry(further.place.clone()).or_default();
-                    cost.add(&further, name);
+                    cost.add(&further, names.index_of(further.request));
                 }
             });
         }
@@ -131,17 +130,38 @@ impl RequestCosts {
 
 /// So many names of requests are distinguished.
 const MOST_NAMES: usize = 1024;
+/// So many names of one protocol are kept as they were requested.
+const MOST_KNOWN: usize = 65_536;
 
 /// Names of requests by number.
 #[derive(Debug, Default)]
 struct RequestNames {
     names: Vec<String>,
     indices: HashMap<String, u32>,
+    /// Of names as they were requested, by protocol: most come again.
+    known: HashMap<String, HashMap<String, Option<u32>>>,
 }
 
 impl RequestNames {
-    /// `None` for a request without a name, and for names that are too many.
+    /// `None` for a request without a name, and for names that come when there are too many.
     fn index_of(&mut self, request: &TracedRequest) -> Option<u32> {
+        let known = self.known.get(&request.protocol);
+        if let Some(index) = known.and_then(|known| known.get(&request.name))
+            && !request.is_unopened
+        {
+            return *index;
+        }
+        let index = self.new_index_of(request);
+        if !request.is_unopened {
+            let known = self.known.entry(request.protocol.clone()).or_default();
+            if known.len() < MOST_KNOWN {
+                known.insert(request.name.clone(), index);
+            }
+        }
+        index
+    }
+
+    fn new_index_of(&mut self, request: &TracedRequest) -> Option<u32> {
         let name = generalise_request(request);
         if name.is_empty() || self.names.len() >= MOST_NAMES {
             return self.indices.get(&name).copied();

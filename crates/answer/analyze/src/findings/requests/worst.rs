@@ -5,6 +5,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{CauseTimeShare, Finding, LEAST, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
+use crate::findings::requests::cause_costs::NamedCauseCost;
 use crate::findings::requests::costs::{
     RequestCause, RequestCauseCost, RequestCosts, most_at_once,
 };
@@ -43,14 +44,15 @@ pub(crate) struct Worst<'c> {
     pub(crate) share: f64,
     /// How much shorter all requests would be without it, ns, under the limits that remain.
     pub(crate) removable_ns: i64,
-    /// The requests of one name that have nearly all of it, and how much each of those has, ns, where one has most.
-    pub(crate) of_name: Option<(u64, f64)>,
+    /// The requests of one name, where these have most of it.
+    pub(crate) of_name: Option<NamedCauseCost>,
 }
 
 impl Worst<'_> {
     /// How many requests have nearly all of it, and how much each of those has, ns: of those of one name where most is theirs.
     pub(crate) fn of_most(&self) -> (u64, f64) {
-        self.of_name.unwrap_or_else(|| self.cost.of_most())
+        self.of_name
+            .map_or_else(|| self.cost.of_most(), |named| named.of_most)
     }
 
     /// Of each request that has a part of it worth a word, ns.
@@ -110,12 +112,13 @@ impl Worst<'_> {
 
     /// What it takes in words: `12 % of the time, 3.40 ms each`.
     pub(crate) fn time_in_words(&self) -> String {
-        let few = self
-            .cost
-            .of_few()
-            .map_or_else(String::new, |(requests, each)| {
-                format!("; {requests} of them {}", format_ns(each))
-            });
+        let few = match &self.of_name {
+            Some(named) => named.of_few,
+            None => self.cost.of_few(),
+        };
+        let few = few.map_or_else(String::new, |(requests, each)| {
+            format!("; {requests} of them {}", format_ns(each))
+        });
         format!(
             "{} of the time, {} each{few}",
             percent(self.share),

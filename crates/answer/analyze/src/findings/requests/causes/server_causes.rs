@@ -74,12 +74,9 @@ fn of_server(
     if worst.mean() < LEAST_SERVER_NS && worst.share < often {
         return None;
     }
-    let named = find_slowest_name(&worst);
-    let which = named
-        .as_ref()
-        .map_or_else(String::new, |named| format!(" for {}", named.name));
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
     let worst = Worst {
-        of_name: named.map(|named| (named.requests, named.each_ns)),
+        of_name: worst.cost.of_name(NAMED),
         ..worst
     };
     let sentence = format!("{} {does}{which}: {}", worst.place, worst.time_in_words());
@@ -89,26 +86,14 @@ fn of_server(
 /// Of the time at a place, as much as those of one name must have for it to be said.
 const NAMED: f64 = 0.8;
 
-/// Requests of one name that have most of a cost.
-struct SlowestName<'n> {
-    name: &'n str,
-    /// How many of them have nearly all of theirs, and how much each of those has, ns.
-    requests: u64,
-    each_ns: f64,
-}
-
-/// What the requests that have most of a cost ask for, where most of that is of one name.
+/// What the requests that cost most ask for, where most of that is of one name.
 pub(super) fn slowest_name<'n>(worst: &Worst<'n>) -> Option<&'n str> {
-    find_slowest_name(worst).map(|named| named.name)
-}
-
-fn find_slowest_name<'n>(worst: &Worst<'n>) -> Option<SlowestName<'n>> {
-    let (name, requests, each_ns) = worst.cost.of_name(NAMED)?;
-    Some(SlowestName {
-        name: worst.costs.names.get(name as usize)?,
-        requests,
-        each_ns,
-    })
+    let named = worst.cost.of_name(NAMED)?;
+    worst
+        .costs
+        .names
+        .get(named.name as usize)
+        .map(String::as_str)
 }
 
 pub(crate) fn server_computes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
