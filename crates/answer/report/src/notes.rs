@@ -109,8 +109,17 @@ pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
         .into_iter()
         .map(|line| Note::new(Weight::Always, line));
     let sums = OF_ALL.into_iter().flat_map(|note| of(&ran, note));
+    let below = ran
+        .iter()
+        .filter(|(_, whole)| is_below_the_sum(whole, &ran));
+    let below: Vec<usize> = below.map(|(row, _)| *row).collect();
+    let wholes = (!below.is_empty()).then(|| {
+        let why = "less than the rates of the parts add up to, because their periods differ and all together are counted over the longest";
+        Note::new(Weight::Doubt, with_rows(why.to_owned(), &below, all))
+    });
     settings
         .chain(beside)
+        .chain(wholes)
         .chain(sums)
         .chain(OF_PARTS.into_iter().flat_map(|note| of(&parts, note)))
         .collect()
@@ -118,6 +127,27 @@ pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
 
 fn is_part_of(part: &Summary, whole: &Summary) -> bool {
     part.part_index.is_some() && part.measurement == whole.measurement
+}
+
+/// A whole whose rate is below this part of the sum of its parts' rates needs a word.
+const NEAR_THE_SUM: f64 = 0.9;
+
+/// Whether all parts together have less than their rates add up to: each part counts its own period, all of them the longest.
+fn is_below_the_sum(whole: &Summary, ran: &[(usize, &Summary)]) -> bool {
+    let Some(of_all) = whole.throughput_bit_s else {
+        return false;
+    };
+    let parts = ran.iter().filter(|(_, part)| {
+        whole.part_index.is_none() && is_part_of(part, whole) && !part.background
+    });
+    // A mean over other runs is not comparable.
+    let rates: Option<Vec<f64>> = parts
+        .filter_map(|(_, part)| part.throughput_bit_s)
+        .map(|rate| (rate.n == of_all.n).then_some(rate.mean))
+        .collect();
+    rates.is_some_and(|rates| {
+        !rates.is_empty() && of_all.mean < NEAR_THE_SUM * rates.iter().sum::<f64>()
+    })
 }
 
 /// What one kind of note says of the rows, of `all` there are.

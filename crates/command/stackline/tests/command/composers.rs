@@ -252,3 +252,25 @@ fn an_amount_is_moved_to_the_byte() {
         );
     }
 }
+
+#[test]
+fn a_whole_below_the_sum_of_its_parts_says_why() {
+    let place = Place::new();
+    let shown = |one: &str, other: &str| {
+        let network = "network n { host a, b, c; switch s; link a - s 10 Mbit/s 1 ms; link b - s 10 Mbit/s 1 ms; link s - c 1 Gbit/s 1 ms; }";
+        let text = format!(
+            "{network} 1 parallel across n in simulated: from a to c bulk_put {one} | from b to c bulk_put {other};"
+        );
+        place
+            .stackline(&["run", "--notes", "all", "-e", &text])
+            .succeeds()
+            .out
+            .clone()
+    };
+    let why = "because their periods differ and all together are counted over the";
+    let unlike = shown("1 MB * 2", "1 MB * 10");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&unlike).contains(why), "{unlike}");
+    let alike = shown("1 MB * 5", "1 MB * 5");
+    assert!(!words(&alike).contains(why), "{alike}");
+}
