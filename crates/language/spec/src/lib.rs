@@ -104,7 +104,12 @@ pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
         },
         _ => {
             return Err(alloc::format!(
-                "`{place}` is not a way to reach a host; expected `local` or `ssh:DESTINATION`"
+                "`{place}` is not a way to reach a host; expected `local` or `ssh:DESTINATION`{}",
+                if place.contains("://") {
+                    "; to see a server as its clients do, trace one: `stackline trace curl URL`"
+                } else {
+                    ""
+                }
             ));
         }
     };

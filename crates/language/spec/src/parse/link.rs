@@ -10,6 +10,7 @@ use crate::tree::{
     Word,
 };
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::network::Charge;
 
@@ -72,15 +73,16 @@ impl Parser<'_, '_> {
             charge: None,
             queue: None,
         };
+        let mut last = String::new();
         while self.is_word(0, CLAUSES) {
+            last = self.folded(0);
             self.link_clause(&mut link)?;
         }
         let unlike = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word]));
-        let hint = match (&link.loss, &link.jitter) {
-            _ if !self.is_figure() => unlike.map(|(_, hint)| *hint),
-            (Some(LossItem::Share(_)), None) => Some(BURSTS),
-            (None, None) => Some(PLUS_OR_MINUS),
-            _ => None,
+        let hint = match (last.as_str(), &link.loss) {
+            ("", _) if self.is_time() => Some(PLUS_OR_MINUS),
+            ("loss", Some(LossItem::Share(_))) if self.is_figure() => Some(BURSTS),
+            _ => unlike.map(|(_, hint)| *hint),
         };
         if let Some(hint) = hint {
             let message = format!("unexpected {}", self.describe());
@@ -289,9 +291,14 @@ impl Parser<'_, '_> {
         Ok(shares)
     }
 
+    /// Whether a number and a unit of time come next.
+    fn is_time(&self) -> bool {
+        self.is_figure() && self.is_word(1, &["ns", "us", "ms", "s"])
+    }
+
     fn jitter(&mut self) -> Parsed<JitterItem> {
         const DRAWN: &str = "expected a distribution, such as `uniform(0, 2 ms)`";
-        if self.is_figure() && !self.is_drawn(0) {
+        if self.is_time() {
             let message = format!("unexpected {}", self.describe());
             let diagnostic = Diagnostic::error(self.span(), message, DRAWN).hint(PLUS_OR_MINUS);
             return Err(self.fail(diagnostic));
