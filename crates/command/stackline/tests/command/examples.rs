@@ -106,7 +106,9 @@ const PROGRAMS: Scene = Scene {
         until curl -s -o page http://127.0.0.1:8080/; do sleep 0.1; done
         case $example in
             *'--on wan.stackline'*) sed -i 's/khons/client/g; s/udjat/web/g' wan.stackline ;;
-            *'--pid 4242'*) echo 4241 >/proc/sys/kernel/ns_last_pid && python3 -m http.server 8081 >pid.log 2>&1 & ;;
+            *'--pid 4242'*) echo 4241 >/proc/sys/kernel/ns_last_pid
+                python3 -m http.server 8081 >pid.log 2>&1 &
+                until curl -s -o page http://127.0.0.1:8081/; do sleep 0.1; done ;;
             *'lifelines last'*) stackline run --trace wan.stackline >run.log ;;
         esac
     ",
@@ -232,6 +234,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "no disk to overwrite",
     ),
     (
+        "stackline clean",
+        "programs outside its namespace would seem to have ended; another test cleans",
+    ),
+    ("sudo stackline clean", "the same"),
+    (
         "stackline net exec wan.stackline khons -- bash",
         "a shell for a person",
     ),
@@ -339,6 +346,9 @@ fn in_namespaces(place: &Place, script: &str) -> Command {
             "--fork",
             "--mount-proc",
             "--kill-child",
+            "timeout",
+            "--kill-after=10",
+            "300",
             "bash",
             "-c",
             script,
