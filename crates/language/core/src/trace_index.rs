@@ -125,6 +125,9 @@ pub struct HostTrace {
     /// What of this host could not be traced and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<String, String>,
+    /// Why its clock may be wrong, where its events cannot decide that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_doubt: Option<String>,
     /// Notes for the report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -65,7 +65,9 @@ pub(crate) fn correct_clocks(run: &Path, index: &mut Index) -> Result<()> {
         note(trace, sentence);
     }
     for (host, doubt) in found.doubts {
-        note(index.hosts.entry(host).or_default(), doubt);
+        let trace = index.hosts.entry(host).or_default();
+        trace.clock_doubt = Some(doubt.clone());
+        note(trace, doubt);
     }
     Ok(())
 }

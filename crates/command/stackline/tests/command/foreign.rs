@@ -551,6 +551,38 @@ fn a_run_of_events_alone_says_what_it_lacks() {
         .hints("traces");
 }
 
+#[test]
+fn a_clock_that_may_be_wrong_is_in_the_diagnosis() {
+    let place = Place::new();
+    let (mut client, mut server) = (String::new(), String::new());
+    for unit in 0..60_u64 {
+        let event = |log: &mut String, keyword, host, ms: u64| {
+            let (seconds, nanos) = (ms / 1000, ms % 1000 * 1_000_000);
+            *log += &format!("{keyword}; {host}; {seconds}; {nanos}; {unit}\n");
+        };
+        let at = 100_000 + 50 * unit;
+        event(&mut client, "REQ_START", "client", at);
+        // A second behind.
+        event(&mut server, "SRV_IN", "server", at + 10 - 1000);
+        event(&mut server, "SRV_OUT", "server", at + 22 - 1000);
+        event(&mut client, "REQ_END", "client", at + 32);
+    }
+    place.write("client.log", client);
+    place.write("server.log", server);
+    place
+        .stackline(&["import", "client.log", "server.log"])
+        .succeeds();
+    let said = place.stackline(&["diagnose", "last", "--json"]).json();
+    let finding = &said["findings"][0];
+    assert_eq!(finding["kind"], "clock_trouble", "{said}");
+    let sentence = finding["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("events at server come 978 ms before those at client")
+            && sentence.contains("one of the clocks may be wrong"),
+        "{sentence}"
+    );
+}
+
 /// The capture of a run, imported into a run of its own.
 fn captured(specification: &str) -> Place {
     let place = Place::new();

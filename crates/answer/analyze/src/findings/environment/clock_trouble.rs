@@ -9,7 +9,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "clock_trouble",
-    meaning: "times between hosts cannot be trusted. A finding with share 0 is a note: times have been corrected",
+    meaning: "times between hosts cannot be trusted. A finding with share 0 is a note: times have been corrected, or a clock may be wrong and the events cannot show which",
     find: &[Find::Run(find)],
 };
 
@@ -23,8 +23,13 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let passage_ns = passage_ns(log);
     let hosts = log.input.index.hosts.iter();
     let found = hosts
+        .clone()
         .filter_map(|(host, trace)| HostClock::of(log, host, &trace.clock).trouble(passage_ns));
-    let mut found: Vec<ClockTrouble> = found.chain(backwards(log)).collect();
+    let doubts = hosts.filter_map(|(host, trace)| {
+        let doubt = trace.clock_doubt.clone()?;
+        Some(HostClock::of(log, host, &trace.clock).always(NOTE, doubt.clone(), doubt))
+    });
+    let mut found: Vec<ClockTrouble> = found.chain(backwards(log)).chain(doubts).collect();
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
     let worst = found.first()?;
     let confidence = if worst.share > LEAST { 0.95 } else { 0.5 };
