@@ -267,10 +267,10 @@ pub fn plan_of_flag(
         for mistake in &mut mistakes {
             if mistake.span.start >= end {
                 mistake.message = format!("{flag} does not contain a complete value");
-                let hint = mistake
-                    .hint
-                    .take()
-                    .filter(|hint| !value.is_empty() && !hint.contains('}'));
+                // What a hint that begins otherwise is about stands behind the value.
+                let hint = mistake.hint.take().filter(|hint| {
+                    hint.starts_with("write") && !value.is_empty() && !hint.contains('}')
+                });
                 mistake.hint = hint.or_else(|| Some(format!("give one value, as in `{example}`")));
                 mistake.label = "it ends here".into();
             }
