@@ -172,7 +172,10 @@ mod tests {
         let sheets = made("7");
         assert!((simulated(&sheets, "kbit/s with packets of 1000") - 450.0).abs() < 5.0);
         assert!(simulated(&sheets, "times slower with a 30 ms timeout") > 2.0);
-        assert!((9.0..11.0).contains(&simulated(&sheets, "% slower: 4 s instead of 0.25 s")));
+        assert!((9.0..11.0).contains(&simulated(
+            &sheets,
+            "% slower with a 4 s timeout instead of 0.25 s"
+        )));
         assert!((0.5..3.0).contains(&simulated(&sheets, "% slower, timer of 0")));
         assert!((2.5..3.5).contains(&simulated(&sheets, "% faster with packets of 1000")));
         assert!(simulated(&sheets, "times slower, read 10 bytes at a time") > 5.0);
