@@ -375,7 +375,6 @@ fn made(scene: &Scene) -> Place {
     for (name, text) in STAND_INS {
         place.script(&format!(".local/bin/{name}"), text);
     }
-
     std::os::unix::fs::symlink(program(), place.path(".local/bin/stackline")).unwrap();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
     std::os::unix::fs::symlink(examples, place.path("examples")).unwrap();

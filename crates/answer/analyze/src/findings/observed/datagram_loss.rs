@@ -6,6 +6,7 @@ use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::path::{is_secondary_drop, on_the_link};
 use crate::findings::packets::{PacketEventFields, datagram_stream, read_port_name};
 use crate::findings::requests::network::flow_name;
+use crate::findings::requests::path_rates::port_rates;
 use crate::statistics::to_f64;
 use stackline_core::units;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,13 +149,10 @@ impl PortLoad {
             read_port_name(log, row, fields) == place
         });
         let seconds = to_f64(periods.len().max(1) as u64 * PERIOD_NS) / 1e9;
-        let mut setups = log.rows("PORT_SETUP").iter().copied();
-        let setup = setups.find(|row| log.text(*row, "port") == Some(place));
-        let rate = setup.and_then(|row| log.number(row, "rate_bit_s"));
         Self {
             own: 8.0 * to_f64(own) / seconds,
             carried: 8.0 * to_f64(carried) / seconds,
-            rate: rate.filter(|rate| *rate > 0).map(|rate| rate as f64),
+            rate: port_rates(log).get(place).copied(),
         }
     }
 

@@ -69,7 +69,7 @@ impl PortTraffic {
 type LongMessages = BTreeMap<(i64, i64), (i64, RequestMessageKey)>;
 
 /// The rates of ports, bit/s, where they are known.
-fn port_rates<'c>(log: &EventRows<'c>) -> HashMap<&'c str, f64> {
+pub(crate) fn port_rates<'c>(log: &EventRows<'c>) -> HashMap<&'c str, f64> {
     let known = |row: &u32| {
         let rate = log.number(*row, "rate_bit_s").filter(|rate| *rate > 0)?;
         Some((log.text(*row, "port")?, rate as f64))
