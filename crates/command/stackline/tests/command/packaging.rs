@@ -183,6 +183,34 @@ fn packages_install_and_are_the_same_each_time() {
     );
 }
 
+/// In roots that have the package, a shell for the stand-in, and what the program under test is linked with: no `/etc`, no `/sys`, no network.
+#[test]
+fn packages_measure_in_bare_roots() {
+    if !has_program("busybox", "busybox-static") || !has_program("dpkg", "dpkg") {
+        return;
+    }
+    let place = Place::new();
+    packed(&place, "made");
+    let busybox = succeeds(Command::new("sh").args(["-c", "command -v busybox"]));
+    let linked = succeeds(Command::new("ldd").arg(program()));
+    let libraries = linked
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'));
+    let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging/check");
+    let shown = succeeds(
+        Command::new(check)
+            .arg(place.path("made"))
+            .arg(format!("{}=/bin/sh", busybox.trim()))
+            .arg(format!("{0}={0}", program()))
+            .args(libraries.map(|library| format!("{library}={library}"))),
+    );
+    let ways: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.split_once(':').map(|(way, _)| way))
+        .collect();
+    assert_eq!(ways, ["tarball-busybox", "debian", "wheel", "image"]);
+}
+
 #[test]
 fn the_image_has_the_program_and_its_digests_are_right() {
     let place = Place::new();
