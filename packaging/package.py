@@ -219,7 +219,9 @@ def debian(files, architecture, when):
         "share/stackline/completions/stackline": "share/bash-completion/completions/stackline",
         "share/stackline/completions/_stackline": "share/zsh/vendor-completions/_stackline",
         "share/stackline/completions/stackline.fish": "share/fish/vendor_completions.d/stackline.fish",
-        "share/stackline/stackline-watch.service": "lib/systemd/system/stackline-watch.service",
+    } | {
+        f"share/stackline/{unit.name}": f"lib/systemd/system/{unit.name}"
+        for unit in (ROOT / "packaging").glob("*.service")
     }
     installed = {moved.get(path, path): entry for path, entry in files.items()}
     sums = "".join(

@@ -2,14 +2,14 @@
 
 use stackline_core::plan::{MeasurementPart, Plan, Via};
 
-/// The ssh destination; `None` is the machine of the coordinator.
+/// The destination of ssh, TCP or a command; `None` is the machine of the coordinator.
 pub(crate) type MachineDestination<'p> = Option<&'p str>;
 
 /// The machine of a host. One without a name, or unknown to the plan, is a child process here.
 pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> MachineDestination<'p> {
     match &plan.hosts.get(host?)?.via {
         Via::Local => None,
-        Via::Ssh(destination) => Some(destination),
+        Via::Ssh(there) | Via::Tcp(there) | Via::Exec(there) => Some(there),
     }
 }
 

@@ -58,6 +58,8 @@ fn via(via: &Via) -> String {
     match via {
         Via::Local => "a child process on this machine".to_owned(),
         Via::Ssh(destination) => format!("ssh {destination} stackline agent"),
+        Via::Tcp(address) => format!("the agent at {address}"),
+        Via::Exec(command) => format!("the command `{command}`"),
     }
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn overrides(flags: &SpecTextFlags) -> Result<Overrides> {
         .map(|text| stackline_spec::host_argument(text));
     let hosts = parsed.collect::<std::result::Result<Vec<_>, String>>();
     let hosts = hosts.map_err(|e| {
-        Error::input(e).hint("use --host NAME=local or --host NAME=ssh:USER@ADDRESS")
+        Error::input(e).hint("use --host NAME=local, NAME=ssh:USER@ADDRESS, NAME=tcp:ADDRESS:PORT or NAME=exec:COMMAND")
     })?;
     Ok(Overrides {
         over: flags.over.clone(),

@@ -1,5 +1,6 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
+mod agent;
 mod blocks;
 mod choice;
 mod clean;
@@ -25,12 +26,13 @@ mod watch;
 use crate::exit::Result;
 use choice::choice;
 use clap::{Args, Parser, Subcommand};
-use stackline_core::plan::{ProcessorShare, World};
+use stackline_core::plan::World;
 use stackline_core::quantity::{parse_duration, parse_moment};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use agent::AgentFlags;
 pub(crate) use blocks::{
     BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey, BlocksList,
     BlocksLoad, BlocksMaster, BlocksPart, BlocksServe, NetworkWorld, Replay,
@@ -237,7 +239,8 @@ pub(crate) enum StacklineCommand {
     Completions(Completions),
     /// Write the manual pages
     Man(Man),
-    /// Serve a coordinator over stdin and stdout (started by `run`)
+    /// Measure on this host for a coordinator elsewhere
+    #[command(after_help = agent::AFTER)]
     Agent(AgentFlags),
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
@@ -608,32 +611,4 @@ pub(crate) struct Ptrace {
     /// The program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
-}
-
-fn processor_share(text: &str) -> Result<ProcessorShare, String> {
-    let percent = text
-        .strip_suffix('%')
-        .unwrap_or(text)
-        .parse::<f64>()
-        .ok()
-        .filter(|it| (1.0..=6400.0).contains(it));
-    percent
-        .map(|percent| ProcessorShare((percent * 10.0) as u32))
-        .ok_or_else(|| "expected 1% to 6400%, such as 50%".into())
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct AgentFlags {
-    /// The only directory in which the agent may access files
-    #[arg(long, value_name = "DIR")]
-    pub(crate) files: Option<PathBuf>,
-    /// The share of a processor that the agent gets through its own control group, such as 50%
-    #[arg(long, value_name = "PERCENT", value_parser = processor_share)]
-    pub(crate) share: Option<ProcessorShare>,
-    /// The network namespace the agent enters first
-    #[arg(long, value_name = "PATH", hide = true)]
-    pub(crate) net_namespace: Option<PathBuf>,
-    /// The user namespace the agent enters before that
-    #[arg(long, value_name = "PATH", hide = true, requires = "net_namespace")]
-    pub(crate) user_namespace: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: they raise flags that a command looks at, instead of ending the program.
 
 use crate::exit::Error;
+use stackline_guard::stop::StopSwitch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,4 +14,11 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) ->
             .for_each(|flag| flag.store(true, Ordering::Relaxed))
     })
     .map_err(|e| Error::environment(format!("cannot handle Ctrl-C: {e}")))
+}
+
+/// The switch is thrown by the first Ctrl-C or SIGTERM.
+pub(crate) fn throw_on_ctrl_c(stop: &StopSwitch) -> Result<(), Error> {
+    let stop = stop.clone();
+    ctrlc::set_handler(move || stop.stop())
+        .map_err(|e| Error::environment(format!("cannot handle Ctrl-C: {e}")))
 }

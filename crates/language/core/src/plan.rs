@@ -85,6 +85,10 @@ pub enum Via {
     Local,
     /// `ssh DESTINATION stackline agent`.
     Ssh(String),
+    /// An agent that listens at HOST:PORT (`stackline agent --listen`).
+    Tcp(String),
+    /// A command of the shell whose standard streams are an agent's.
+    Exec(String),
 }
 
 /// Where a measurement runs.

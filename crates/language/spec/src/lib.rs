@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod agent_destination;
 mod check;
 mod context;
 mod diagnostic;
@@ -75,7 +76,7 @@ pub fn repair(
     checked.right = repair::repair(source, &mut checked.diagnostics, judge, enough);
 }
 
-/// Reads a host as the command line gives it: `khons=local`, `khons=ssh:user@10.0.0.5`.
+/// Reads a host as the command line gives it: `khons=local`, `khons=ssh:user@10.0.0.5`, `khons=tcp:10.0.0.5:7777`.
 ///
 /// # Errors
 /// One sentence: what is wrong with it.
@@ -98,13 +99,12 @@ pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
     }
     let via = match place.split_once(':') {
         None if place == "local" => Via::Local,
-        Some(("ssh", destination)) => match check::bad_destination(destination) {
-            None => Via::Ssh(destination.to_string()),
-            Some(what) => return Err(what),
-        },
+        Some((way, destination)) if agent_destination::WAYS.iter().any(|known| known.0 == way) => {
+            agent_destination::via(way, destination)?
+        }
         _ => {
             return Err(alloc::format!(
-                "`{place}` is not a way to reach a host; expected `local` or `ssh:DESTINATION`{}",
+                "`{place}` is not a way to reach a host; expected `local`, `ssh:DESTINATION`, `tcp:HOST:PORT` or `exec:COMMAND`{}",
                 if place.contains("://") {
                     "; to see a server as its clients do, trace one: `stackline trace curl URL`"
                 } else {

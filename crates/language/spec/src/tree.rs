@@ -46,12 +46,20 @@ pub(crate) enum SpecItem {
 pub(crate) struct HostItem {
     pub(crate) names: Vec<Word>,
     /// `Some(None)`: local.
-    pub(crate) via: Option<Option<Word>>,
+    pub(crate) via: Option<Option<ViaItem>>,
     pub(crate) at: Option<Word>,
     pub(crate) cpu: Option<SpecValue>,
     pub(crate) files: Option<Word>,
     /// Per cent of a processor.
     pub(crate) share: Option<SpecValue>,
+}
+
+/// How an agent is reached that is no child process.
+#[derive(Debug)]
+pub(crate) struct ViaItem {
+    /// `ssh`, `tcp` or `exec`.
+    pub(crate) way: &'static str,
+    pub(crate) destination: Word,
 }
 
 #[derive(Debug)]

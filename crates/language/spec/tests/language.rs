@@ -566,11 +566,29 @@ fn host_arguments() {
         host_argument("khons=ssh:user@10.0.0.5").unwrap().1.via,
         Via::Ssh("user@10.0.0.5".into())
     );
+    assert_eq!(
+        host_argument("khons=tcp:[fd00::5]:7777").unwrap().1.via,
+        Via::Tcp("[fd00::5]:7777".into())
+    );
+    assert_eq!(
+        host_argument("khons=exec:kubectl exec -i pod -- stackline agent")
+            .unwrap()
+            .1
+            .via,
+        Via::Exec("kubectl exec -i pod -- stackline agent".into())
+    );
     for bad in [
         "khons",
         "=local",
         "khons=",
         "khons=ssh:",
+        "khons=tcp:10.0.0.5",
+        "khons=tcp:fd00::5:7777",
+        "khons=tcp:10.0.0.5:0",
+        "khons=tcp::7777",
+        "khons=tcp:http://b:7777",
+        "khons=exec:",
+        "khons=exec:a\nb",
         "khons=ssh:-oProxyCommand=x",
         "a b=local",
         "khons=tcp:x",

@@ -16,10 +16,14 @@ use stackline_os::processor_share::ControlGroup;
 use stackline_os::thread as system;
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
+use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The variable in which an agent that was reached by TCP finds its coordinator's address.
+pub(crate) const COORDINATOR: &str = "STACKLINE_COORDINATOR";
 
 /// What reaches the agent's one loop.
 enum AgentLoopEvent {
@@ -128,7 +132,9 @@ fn hello() -> AgentHello {
             .trim()
             .to_string()
     };
-    let client = std::env::var("SSH_CONNECTION").ok();
+    let client = std::env::var(COORDINATOR)
+        .or_else(|_| std::env::var("SSH_CONNECTION"))
+        .ok();
     let machine = read("/proc/sys/kernel/random/boot_id");
     AgentHello {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -138,8 +144,28 @@ fn hello() -> AgentHello {
         network: clock::namespace("net"),
         machine,
         share: None,
+        address: own_address(),
         coordinator: client.and_then(|c| c.split_ascii_whitespace().next().map(str::to_string)),
     }
+}
+
+/// The address that packets to other networks leave from; none is sent.
+fn own_address() -> Option<String> {
+    const ELSEWHERE: [(&str, &str); 2] =
+        [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    ELSEWHERE
+        .iter()
+        .find_map(|(from, to)| source_address(from, to))
+}
+
+/// The address that packets from `from` to `to` leave from.
+pub(crate) fn source_address(from: &str, to: &str) -> Option<String> {
+    let socket = UdpSocket::bind(from).ok()?;
+    socket.connect(to).ok()?;
+    socket
+        .local_addr()
+        .ok()
+        .map(|address| address.ip().to_string())
 }
 
 struct RunningAgentJob {

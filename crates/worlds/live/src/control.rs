@@ -272,8 +272,11 @@ pub struct AgentHello {
     pub pid: u32,
     /// Names the machine since its boot, so that two agents of one machine are known as such.
     pub machine: String,
-    /// The address at which an agent started by ssh reaches the coordinator.
+    /// The address at which an agent that was started by ssh or reached by TCP reaches the coordinator.
     pub coordinator: Option<String>,
+    /// The address that its packets to other networks leave from.
+    #[serde(default)]
+    pub address: Option<String>,
     /// Names its monotonic clock: the machine since its boot, and the time namespace.
     pub clock: Option<String>,
     /// Names its network: the machine since its boot, and the network namespace.

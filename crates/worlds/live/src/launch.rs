@@ -1,18 +1,19 @@
-//! How an agent is started: as a child process here, or as `ssh DESTINATION stackline agent` there.
+//! How an agent is started: as a child process here, as `ssh DESTINATION stackline agent` there, or by a command; or how one that listens is
+//! reached, by a child process that connects to it.
 //!
-//! Encryption and login are ssh's. An agent has a process group of its own, so that Ctrl-C reaches the coordinator alone,
+//! Encryption and login are ssh's, the command's, or those of [`crate::remote`]. A child has a process group of its own, so that Ctrl-C reaches the coordinator alone,
 //! which then ends its agents by message.
 
 use crate::control::{self, AgentHello, FromAgent, LONGEST_LINE, PROTOCOL, ToAgent};
 use crate::error::{Error, Result};
+use crate::ssh_destination::{for_ssh, quoted, resolved_host};
 use stackline_core::plan::{HostPlan, Via};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How agents are started.
@@ -100,6 +101,16 @@ impl Launcher {
                 });
                 command
             }
+            Via::Tcp(address) => {
+                let mut command = Command::new(&self.program);
+                command.args(["agent", "--connect", address]);
+                command
+            }
+            Via::Exec(shell_command) => {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", shell_command]);
+                command
+            }
         }
     }
 
@@ -108,6 +119,13 @@ impl Launcher {
     /// # Errors
     /// An [`Error`] when the program cannot be started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<AgentProcess> {
+        let is_started_elsewhere = matches!(host.via, Via::Tcp(_) | Via::Exec(_));
+        if is_started_elsewhere && (host.files.is_some() || host.share.is_some()) {
+            return Err(Error::input(format!(
+                "the directory and share of host {name} are set where its agent is started"
+            ))
+            .hint("omit `files` and `share` there, and start `stackline agent` with --files or --share"));
+        }
         let mut command = self.command(name, host);
         command
             .stdin(Stdio::piped())
@@ -130,6 +148,8 @@ impl Launcher {
         Ok(AgentProcess {
             name: name.to_string(),
             via: host.via.clone(),
+            ssh: self.ssh.clone(),
+            ssh_host: OnceLock::new(),
             child,
             input: Some(input),
             output: Some(BufReader::new(output)),
@@ -137,43 +157,6 @@ impl Launcher {
             patience: ENDS_UNGREETED,
         })
     }
-}
-
-/// The host in `user@host`, `ssh://user@host:port`, with an IPv6 address bare or in brackets.
-fn host_of(destination: &str) -> &str {
-    let url = destination.strip_prefix("ssh://");
-    let place = url
-        .unwrap_or(destination)
-        .rsplit('@')
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches('/');
-    if let Some(inside) = place.strip_prefix('[') {
-        return inside.split(']').next().unwrap_or(inside);
-    }
-    // More than one colon is an address, not a port.
-    match place.split_once(':') {
-        Some((host, port)) if !port.contains(':') => host,
-        _ => place,
-    }
-}
-
-/// The destination as ssh takes it, which knows a port in a URL only: `user@host:22` becomes `ssh://user@host:22`.
-fn for_ssh(destination: &str) -> Cow<'_, str> {
-    let port = destination
-        .rsplit_once(':')
-        .filter(|(before, _)| !before.contains(':'))
-        .map(|(_, port)| port);
-    if port.is_some_and(|port| port.parse::<u16>().is_ok()) {
-        format!("ssh://{destination}").into()
-    } else {
-        destination.into()
-    }
-}
-
-/// One word for the shell at the other end.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// What a process said on stderr, and whether it has ended that.
@@ -223,6 +206,9 @@ pub struct AgentProcess {
     /// The host it stands for.
     pub name: String,
     via: Via,
+    ssh: String,
+    /// The host of an ssh destination, once somebody has asked.
+    ssh_host: OnceLock<String>,
     child: Child,
     /// Closed only when the agent is dropped.
     input: Option<ChildStdin>,
@@ -312,12 +298,51 @@ impl AgentProcess {
                     _ => failure.hint("`ssh DESTINATION stackline agent` must start and wait"),
                 }
             }
+            Via::Tcp(_) => {
+                let (why, hint) = self.words_of_the_connection();
+                Error {
+                    hint,
+                    ..Error::environment(format!("host {}: {why}", self.name))
+                }
+            }
+            Via::Exec(command) => {
+                let failure = Error::environment(format!(
+                    "no agent by the command `{command}` (host {}){status}{said}",
+                    self.name
+                ));
+                match said {
+                    s if s.contains("TTY") => failure.hint("give it no terminal: `docker exec -i`, not `-it`"),
+                    s if s.contains("stackline") && s.contains("not found") => {
+                        failure.hint("install stackline where the command runs it, or write its path")
+                    }
+                    _ => failure.hint("it must start `stackline agent` with its standard input and output (docker and kubectl: `exec -i`)"),
+                }
+            }
         }
+    }
+
+    /// Why the process that connects ended, and what helps.
+    fn words_of_the_connection(&self) -> (String, Option<String>) {
+        let said = self.said.words();
+        let line = |kind: &str| said.lines().find_map(|line| line.strip_prefix(kind));
+        let why = line("error: ").unwrap_or("the connection to it ended");
+        (why.to_owned(), line("hint: ").map(str::to_owned))
     }
 
     /// What became of an agent whose pipe closed.
     pub fn died(&mut self) -> Error {
         let status = self.wait(Duration::from_secs(2));
+        if matches!(self.via, Via::Tcp(_)) {
+            let (why, hint) = self.words_of_the_connection();
+            let what = format!(
+                "the agent on host {} is gone in the middle of a run",
+                self.name
+            );
+            return Error {
+                hint,
+                ..Error::measurement(format!("{what}: {why}"))
+            };
+        }
         Error::measurement(format!(
             "the agent on host {} exited in the middle of a run{status}{}",
             self.name,
@@ -379,13 +404,28 @@ impl AgentProcess {
         matches!(self.via, Via::Local)
     }
 
-    /// The address others reach an ssh host by, from its destination.
+    /// The address others reach its host by, as far as it follows from the way that its agent is reached.
     #[must_use]
     pub fn destination(&self) -> Option<String> {
         match &self.via {
-            Via::Local => None,
-            Via::Ssh(destination) => Some(host_of(destination).to_string()),
+            Via::Local | Via::Exec(_) => None,
+            Via::Ssh(destination) => {
+                let host = || resolved_host(&self.ssh, destination);
+                Some(self.ssh_host.get_or_init(host).clone())
+            }
+            Via::Tcp(address) => {
+                let host = address
+                    .rsplit_once(':')
+                    .map_or(&**address, |(host, _)| host);
+                Some(host.trim_matches(['[', ']']).to_string())
+            }
         }
+    }
+
+    /// Whether it is in another network or machine, as far as only its greeting says.
+    #[must_use]
+    pub const fn is_by_command(&self) -> bool {
+        matches!(self.via, Via::Exec(_))
     }
 }
 
@@ -407,49 +447,6 @@ impl Drop for AgentProcess {
             let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
             let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
             let _ = self.child.wait();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_reaches_ssh_in_a_url() {
-        let given = [
-            "u@a.b:2222",
-            "a.b:22",
-            "a.b",
-            "ssh://u@a.b:22",
-            "u@::1",
-            "a.b:x",
-        ];
-        let right = [
-            "ssh://u@a.b:2222",
-            "ssh://a.b:22",
-            "a.b",
-            "ssh://u@a.b:22",
-            "u@::1",
-            "a.b:x",
-        ];
-        assert_eq!(given.map(for_ssh), right);
-    }
-
-    #[test]
-    fn a_host_is_found_in_every_form_of_destination() {
-        let forms = [
-            "a.b",
-            "u@a.b",
-            "ssh://a.b",
-            "ssh://u@a.b:22",
-            "ssh://a.b:22/",
-        ];
-        for form in forms {
-            assert_eq!(host_of(form), "a.b", "{form}");
-        }
-        for form in ["u@::1", "::1", "ssh://u@[::1]:22", "[::1]"] {
-            assert_eq!(host_of(form), "::1", "{form}");
         }
     }
 }

@@ -5,7 +5,8 @@
 //! | [`coordinator`] | drives agents through a plan, run by run |
 //! | [`agent`] | the process at the other end of the pipe: creates and ends benchmark processes by message |
 //! | [`control`] | the messages between them |
-//! | [`launch`] | how an agent is started: child process or ssh |
+//! | [`launch`] | how an agent is started or reached: child process, ssh, TCP, a command |
+//! | [`remote`] | an agent that listens at a TCP port, and the connection to it: TLS and a shared secret |
 //! | [`job`] | one side of one part: its threads, how they are started and ended |
 //! | [`world`] | the live world of an endpoint (`stackline_endpoint`), one thread each |
 //! | [`barrier`] | where threads wait for their clocks to start |
@@ -17,6 +18,7 @@
 //! | `reactor` | one thread that drives many endpoints, by epoll |
 //! | `readiness` | where a connection waits on such a thread |
 //! | `recording` | one traced run at an agent: events kept until they are taken |
+//! | `ssh_destination` | the host behind a destination of ssh |
 //! | [`files`] | the one directory an agent may touch |
 //! | `sys` | the only unsafe code |
 //!
@@ -39,6 +41,8 @@ pub mod launch;
 mod reactor;
 mod readiness;
 mod recording;
+pub mod remote;
+mod ssh_destination;
 pub mod stacks;
 pub mod usage;
 pub mod world;

@@ -20,6 +20,7 @@ fn hello(protocol: u32) -> String {
         protocol,
         pid: 1,
         machine: "m".into(),
+        address: None,
         coordinator: None,
         clock: None,
         network: None,

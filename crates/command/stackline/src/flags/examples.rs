@@ -97,9 +97,9 @@ const EXAMPLES: &[ExampleRow] = &[
     (
         "agent",
         &[
-            "stackline agent",
+            "stackline agent --listen 0.0.0.0:7777",
+            "stackline agent --listen 10.0.0.5:7777 --files /var/tmp",
             "ssh udjat stackline agent",
-            "ssh -p 2222 udjat stackline agent",
         ],
     ),
     (

@@ -252,6 +252,7 @@ const SERVE: &[&str] = &[
     "stackline blocks master",
     "stackline blocks serve",
     "stackline blocks gateway",
+    "stackline agent --listen",
     "stackline display serve",
     "stackline display view",
     "stackline display agent",

@@ -9,6 +9,7 @@
 mod support;
 
 mod advice;
+mod agents;
 mod arpanet;
 mod bad_days;
 mod blasts;

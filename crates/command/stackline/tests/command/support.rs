@@ -202,16 +202,21 @@ impl Process {
     }
 
     /// How many of its threads have that name.
-    pub(crate) fn threads(self, name: &str) -> usize {
-        let names = fs::read_dir(format!("/proc/{}/task", self.0))
-            .into_iter()
-            .flatten()
-            .flatten();
-        names
-            .filter(|task| {
-                fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
-            })
-            .count()
+    pub(crate) fn threads_named(self, name: &str) -> usize {
+        let is_it = |comm: &String| comm.trim() == name;
+        self.tasks().filter(is_it).count()
+    }
+
+    /// How many threads it has.
+    pub(crate) fn threads(self) -> usize {
+        self.tasks().count()
+    }
+
+    /// The names of its threads.
+    fn tasks(self) -> impl Iterator<Item = String> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0));
+        let paths = tasks.into_iter().flatten().flatten();
+        paths.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok())
     }
 
     /// What the kernel calls it.

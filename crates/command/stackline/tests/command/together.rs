@@ -81,7 +81,7 @@ fn a_thread_more_is_all_it_takes() {
         let counts = place
             .processes()
             .into_iter()
-            .map(|process| process.threads("endpoint"));
+            .map(|process| process.threads_named("endpoint"));
         (counts.filter(|n| *n > 0).collect::<Vec<_>>() == [2, 2]).then_some(())
     });
     started.has_kept(1).process().signal(Signal::SIGINT);

@@ -23,7 +23,6 @@ mod references;
 mod series;
 mod side_matching;
 mod spanned_step;
-mod ssh_destination;
 mod stack;
 mod termination;
 mod varied_network;
@@ -31,11 +30,14 @@ mod world_capability;
 
 pub(crate) use checker::Instead;
 
+use crate::agent_destination;
 use crate::context::{CheckContext, Overrides};
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextOrigin, TextSpan};
 use crate::prelude::PRELUDE;
 use crate::token_layout::Marked;
-use crate::tree::{HostItem, NetworkItem, ProcedureItem, Readable, SpecItem, SpecValue, Tree};
+use crate::tree::{
+    HostItem, NetworkItem, ProcedureItem, Readable, SpecItem, SpecValue, Tree, ViaItem,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
@@ -44,7 +46,6 @@ use alloc::vec::Vec;
 use checker::Checker;
 use evaluate::{MOST_CORES, fixed};
 use referenced_files::SpecFiles;
-pub(crate) use ssh_destination::bad_destination;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::{HostPlan, Plan, Via};
 
@@ -158,18 +159,10 @@ impl Checker<'_> {
             .as_ref()
             .and_then(|value| self.whole(value, "the core number", 0, MOST_CORES));
         let via = match &item.via {
-            Some(Some(destination)) => {
-                if let Some(what) = bad_destination(&destination.text) {
-                    self.report.push(Diagnostic::error(
-                        destination.span,
-                        what,
-                        "expected a destination such as \"user@10.0.0.5\"",
-                    ));
-                }
-                Via::Ssh(destination.text.clone())
-            }
+            Some(Some(item)) => self.via(item),
             _ => Via::Local,
         };
+        self.has_what_its_agent_was_started_with(item, &via);
         let host = HostPlan {
             via,
             address: item.at.as_ref().map(|word| word.text.clone()),
@@ -188,6 +181,38 @@ impl Checker<'_> {
                         .hint("keep one of them"),
                 );
             }
+        }
+    }
+
+    fn via(&mut self, item: &ViaItem) -> Via {
+        let form = agent_destination::WAYS.iter().find(|way| way.0 == item.way);
+        agent_destination::via(item.way, &item.destination.text).unwrap_or_else(|what| {
+            let expected = form.map_or("", |form| form.1);
+            self.report.push(Diagnostic::error(
+                item.destination.span,
+                what,
+                format!("expected a destination such as {expected}"),
+            ));
+            Via::Local
+        })
+    }
+
+    /// An agent that others start has its directory and its share from there.
+    fn has_what_its_agent_was_started_with(&mut self, item: &HostItem, via: &Via) {
+        let start = match via {
+            Via::Tcp(_) => "stackline agent --listen ADDRESS",
+            Via::Exec(_) => "stackline agent",
+            Via::Local | Via::Ssh(_) => return,
+        };
+        let files = item.files.as_ref().map(|word| ("files", word.span));
+        let share = item.share.as_ref().map(|value| ("share", value.span));
+        for (clause, span) in files.into_iter().chain(share) {
+            let message = format!("`{clause}` is set where this host's agent is started");
+            self.report.push(
+                Diagnostic::error(span, message, "this agent is not started by `run`").hint(
+                    format!("omit it, and start the agent as `{start} --{clause} ...`"),
+                ),
+            );
         }
     }
 

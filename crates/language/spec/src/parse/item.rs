@@ -3,11 +3,12 @@
 use super::network::SHARE;
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;
+use crate::agent_destination::WAYS;
 use crate::diagnostic::{Diagnostic, TextSpan};
 use crate::spelling;
 use crate::token::TokenKind;
 use crate::token_layout::TokenRole;
-use crate::tree::{HostItem, Readable, SpecItem, Tree, Word};
+use crate::tree::{HostItem, Readable, SpecItem, Tree, ViaItem};
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -209,13 +210,20 @@ impl Parser<'_, '_> {
         self.item_end(HOST_CLAUSES)
     }
 
-    fn via(&mut self) -> Parsed<Option<Word>> {
+    fn via(&mut self) -> Parsed<Option<ViaItem>> {
         if self.accept_word("local") {
             return Ok(None);
         }
-        self.expect_word("ssh", "expected `local`, or `ssh` and a quoted destination")?;
-        Ok(Some(self.quoted(
-            "expected a quoted destination such as \"user@10.0.0.5\"",
-        )?))
+        for (way, form) in WAYS {
+            if self.accept_word(way) {
+                let expected = format!("expected a quoted destination such as {form}");
+                let destination = self.quoted(&expected)?;
+                return Ok(Some(ViaItem { way, destination }));
+            }
+        }
+        Err(self.unexpected(
+            "expected `local`, or `ssh`, `tcp` or `exec` and a quoted destination",
+            &["local", "ssh", "tcp", "exec"],
+        ))
     }
 }

@@ -6,6 +6,7 @@ use super::jobs::{Jobs, RunningJob, note_job_message};
 use super::mailbox::{AgentWait, Coordinator, LOOK, silence_error};
 use super::pair_placement::cores_of_pairs;
 use super::silence_limits::{answer_limit, silence_limit};
+use crate::agent::source_address;
 use crate::control::{AgentTask, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::AgentProcess;
@@ -20,7 +21,7 @@ use stackline_endpoint::records::{MeasurementRun, make_records};
 use stackline_endpoint::{self as endpoint};
 use stackline_proto::datagram::DatagramToken;
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// Loads run this long before the measured part starts its clock.
@@ -281,16 +282,10 @@ impl Coordinator<'_> {
     /// `host:port` for every port, as the initiator's host reaches it.
     fn reachable(&self, from: &str, to: &str, ports: &[String]) -> Vec<String> {
         let written = self.written_address(to);
-        let of_ssh = self.agents.get(to).and_then(AgentProcess::destination);
-        // A responder here with an initiator elsewhere: the address ssh came from.
-        let of_us = self
-            .hellos
-            .get(from)
-            .and_then(|hello| hello.coordinator.clone())
-            .filter(|_| !self.is_local(from));
+        let of_agent = self.agents.get(to).and_then(AgentProcess::destination);
         let host = written
-            .or(of_ssh)
-            .or(of_us)
+            .or(of_agent)
+            .or_else(|| self.address_by_greeting(from, to))
             .unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
         let host = if host.parse::<Ipv6Addr>().is_ok() {
             format!("[{host}]")
@@ -298,6 +293,29 @@ impl Coordinator<'_> {
             host
         };
         ports.iter().map(|port| format!("{host}:{port}")).collect()
+    }
+
+    /// The address of a host that no destination says: of one that a command reaches, its own; of this machine, the one that the
+    /// initiator's host reaches it by. None where that is loopback.
+    fn address_by_greeting(&self, from: &str, to: &str) -> Option<String> {
+        let (from_hello, to_hello) = (self.hellos.get(from)?, self.hellos.get(to)?);
+        let in_one_network = from_hello.network.is_some() && from_hello.network == to_hello.network;
+        if self.agents.get(to).is_some_and(AgentProcess::is_by_command) {
+            return to_hello.address.clone().filter(|_| !in_one_network);
+        }
+        let towards = |there: IpAddr| {
+            let any = if there.is_ipv4() {
+                "0.0.0.0:0"
+            } else {
+                "[::]:0"
+            };
+            source_address(any, &SocketAddr::new(there, 9).to_string())
+        };
+        let there = || from_hello.address.as_ref()?.parse().ok();
+        let of_coordinator = from_hello.coordinator.clone();
+        of_coordinator
+            .or_else(|| there().filter(|_| !in_one_network).and_then(towards))
+            .filter(|_| !self.is_local(from))
     }
 
     fn go(&mut self, ids: &[u64], jobs: &Jobs) -> Result<()> {

@@ -1,0 +1,55 @@
+//! Flags of `stackline agent`.
+
+use clap::Args;
+use stackline_core::plan::ProcessorShare;
+use std::path::PathBuf;
+
+pub(super) const AFTER: &str = "\
+`stackline run` starts its agents itself, here and by ssh. An agent that listens needs no ssh:
+
+  there:  stackline agent --listen 0.0.0.0:7777
+  here:   stackline run -e 'host b via tcp \"ADDRESS:7777\"; 3 to b rr 32*100'
+
+Both need the same secret. The agent creates it in ~/.config/stackline/agent.secret; copy that file \
+to the same place here, or set STACKLINE_AGENT_SECRET. The connection is TLS 1.3 and ends unless each \
+side proves that it knows the secret. The measured data goes over connections of its own: one more \
+open port, such as `--over 'tcp(port = 7778)'`.
+
+Its address is the only line on stdout.";
+
+fn processor_share(text: &str) -> Result<ProcessorShare, String> {
+    let percent = text
+        .strip_suffix('%')
+        .unwrap_or(text)
+        .parse::<f64>()
+        .ok()
+        .filter(|it| (1.0..=6400.0).contains(it));
+    percent
+        .map(|percent| ProcessorShare((percent * 10.0) as u32))
+        .ok_or_else(|| "expected 1% to 6400%, such as 50%".into())
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AgentFlags {
+    /// Serve coordinators that connect to this address and know the secret, as `host b via tcp "ADDRESS:PORT"`; port 0 picks a free port
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<String>,
+    /// File whose first line is the secret; by default $STACKLINE_AGENT_SECRET, else ~/.config/stackline/agent.secret, which --listen creates if missing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+    /// Pass stdin and stdout on to an agent that listens (started by `run`)
+    #[arg(long, value_name = "HOST:PORT", hide = true, conflicts_with_all = ["listen", "files", "share", "net_namespace"])]
+    pub(crate) connect: Option<String>,
+    /// The only directory in which the agent may access files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
+    /// The share of a processor that the agent gets through its own control group, such as 50%
+    #[arg(long, value_name = "PERCENT", value_parser = processor_share)]
+    pub(crate) share: Option<ProcessorShare>,
+    /// The network namespace the agent enters first
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub(crate) net_namespace: Option<PathBuf>,
+    /// The user namespace the agent enters before that
+    #[arg(long, value_name = "PATH", hide = true, requires = "net_namespace")]
+    pub(crate) user_namespace: Option<PathBuf>,
+}

@@ -1,0 +1,108 @@
+//! Passes bytes on between a secure channel and two streams, until either side ends. It waits while nothing comes, and takes no time while
+//! programs measure.
+
+use super::secure_channel::SecureChannel;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Bytes taken at once from the side here.
+const PIECE: usize = 16 << 10;
+/// How long the other side may take to close after this one has.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Which side ended first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// What came from here is over.
+    Here,
+    /// The channel is closed.
+    There,
+}
+
+/// Passes on what `input` gives to the channel, and what the channel gives to `output`.
+pub(super) fn relay(
+    channel: &mut SecureChannel,
+    mut input: impl Read + AsFd,
+    mut output: impl Write,
+) -> io::Result<Ended> {
+    channel.socket.set_nonblocking(true)?;
+    let mut ended = None;
+    loop {
+        // What has to be sent goes first, so that a side that does not read holds the other up instead of memory.
+        let is_full = channel.tls.wants_write();
+        let of_socket = if is_full {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
+        };
+        let mut waiting = vec![PollFd::new(&channel.socket, of_socket)];
+        if ended.is_none() && !is_full {
+            waiting.push(PollFd::new(&input, PollFlags::IN));
+        }
+        let most = ended.map(|_| Timespec {
+            tv_sec: CLOSING.as_secs() as i64,
+            tv_nsec: 0,
+        });
+        match poll(&mut waiting, most.as_ref()) {
+            Ok(0) => return Ok(Ended::Here),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_input_ready = waiting
+            .get(1)
+            .is_some_and(|ready| !ready.revents().is_empty());
+        let of_socket = waiting[0].revents();
+        drop(waiting);
+        if of_socket.contains(PollFlags::OUT) {
+            unless_blocked(channel.tls.write_tls(&mut channel.socket))?;
+        }
+        if of_socket.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+            && take(channel, &mut output)?
+        {
+            return Ok(ended.unwrap_or(Ended::There));
+        }
+        if is_input_ready {
+            let mut piece = [0; PIECE];
+            match input.read(&mut piece)? {
+                0 => {
+                    ended = Some(Ended::Here);
+                    channel.tls.send_close_notify();
+                }
+                got => channel.tls.writer().write_all(&piece[..got])?,
+            }
+        }
+    }
+}
+
+/// Takes what the channel has; whether it is closed.
+fn take(channel: &mut SecureChannel, output: &mut impl Write) -> io::Result<bool> {
+    let is_over = unless_blocked(channel.tls.read_tls(&mut channel.socket))? == Some(0);
+    if let Err(error) = channel.tls.process_new_packets() {
+        return Err(io::Error::new(ErrorKind::InvalidData, error));
+    }
+    let mut piece = [0; PIECE];
+    loop {
+        match channel.tls.reader().read(&mut piece) {
+            Ok(0) => return Ok(true),
+            Ok(got) => output.write_all(&piece[..got])?,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            // Closed without a word, as by a machine that died.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(true),
+            Err(error) => return Err(error),
+        }
+    }
+    output.flush()?;
+    Ok(is_over)
+}
+
+fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
+    match done {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
