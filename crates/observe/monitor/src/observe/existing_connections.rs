@@ -10,6 +10,8 @@ pub type ExistingConnection = (SocketAddr, SocketAddr);
 
 /// How the list calls a connection that is established.
 const ESTABLISHED: &str = "01";
+/// A socket that listens or is closed has no other end.
+const UNCONNECTED: [&str; 2] = ["0A", "07"];
 
 /// The established connections of processes; of those that are not there, none.
 #[must_use]
@@ -20,7 +22,7 @@ pub fn connections_of(pids: &[u32]) -> BTreeSet<ExistingConnection> {
         for file in ["tcp", "tcp6"] {
             let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
             all.extend(
-                established(&list)
+                listed(&list, |state| state == ESTABLISHED)
                     .into_iter()
                     .filter(|(socket, _)| sockets.contains(socket))
                     .map(|(_, pair)| pair),
@@ -30,14 +32,21 @@ pub fn connections_of(pids: &[u32]) -> BTreeSet<ExistingConnection> {
     all
 }
 
-/// The established connections of such a list, by the numbers of their sockets.
-fn established(list: &str) -> BTreeMap<u64, ExistingConnection> {
+/// The TCP connection of a socket in a process's network namespace, by the socket's number.
+pub(super) fn connection_of_socket(pid: u32, socket: u64) -> Option<ExistingConnection> {
+    ["tcp", "tcp6"].iter().find_map(|file| {
+        let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).ok()?;
+        listed(&list, |state| !UNCONNECTED.contains(&state)).remove(&socket)
+    })
+}
+
+/// The connections of such a list in some states, by the numbers of their sockets.
+fn listed(list: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<u64, ExistingConnection> {
     let line = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
         let number = words.nth(5)?.parse().ok()?;
-        Some((number, (listed_address(local)?, listed_address(remote)?)))
-            .filter(|_| state == ESTABLISHED)
+        Some((number, (listed_address(local)?, listed_address(remote)?))).filter(|_| wanted(state))
     };
     list.lines().filter_map(line).collect()
 }
@@ -96,7 +105,30 @@ mod tests {
             "0: 0100007F:1F90 x:y 01\n",
             "0: 0100007F:1F90 0100007F:1F91 01 a b c d e f g\n",
         ] {
-            assert!(established(text).is_empty(), "{text}");
+            assert!(listed(text, |_| true).is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_socket_is_found_by_its_number() {
+        use std::os::fd::AsRawFd;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, from) = listener.accept().unwrap();
+        let number = |descriptor: i32| -> u64 {
+            let link = fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap();
+            let text = link
+                .to_str()
+                .unwrap()
+                .trim_matches(|c: char| !c.is_ascii_digit());
+            text.parse().unwrap()
+        };
+        let found = |descriptor| connection_of_socket(std::process::id(), number(descriptor));
+        let to = listener.local_addr().unwrap();
+        assert_eq!(found(client.as_raw_fd()), Some((from, to)));
+        assert_eq!(found(listener.as_raw_fd()), None);
+        drop(client);
+        // It has a last answer to read, or to send.
+        assert_eq!(found(server.as_raw_fd()), Some((to, from)));
     }
 }

@@ -1,5 +1,6 @@
 //! Which socket a descriptor of another process is: by the list of its files, and where that is not enough by a copy of it.
 
+use crate::observe::existing_connections::connection_of_socket;
 use nix::sys::socket::{SockType, SockaddrStorage, getpeername, getsockname, getsockopt, sockopt};
 use nix::unistd::Pid;
 use std::fs;
@@ -27,8 +28,8 @@ pub(super) enum SocketIdentity {
     NotYet,
 }
 
-/// Looks at a socket of another process.
-pub(super) fn identify_socket(process: Pid, descriptor: u64) -> SocketIdentity {
+/// Looks at the socket with that number of another process. Kernels before 5.6 give no copy of it; they only list its addresses.
+pub(super) fn identify_socket(process: Pid, descriptor: u64, number: u64) -> SocketIdentity {
     let copy = rustix::process::Pid::from_raw(process.as_raw())
         .zip(i32::try_from(descriptor).ok())
         .and_then(|(process, descriptor)| {
@@ -38,7 +39,10 @@ pub(super) fn identify_socket(process: Pid, descriptor: u64) -> SocketIdentity {
             rustix::process::pidfd_getfd(process, descriptor, flags).ok()
         });
     let Some(copy) = copy else {
-        return SocketIdentity::NotYet;
+        return match connection_of_socket(process.as_raw().cast_unsigned(), number) {
+            Some((local, remote)) => SocketIdentity::Connection(local, remote),
+            None => SocketIdentity::NotYet,
+        };
     };
     if getsockopt(&copy, sockopt::SockType) != Ok(SockType::Stream) {
         return SocketIdentity::Other;

@@ -215,7 +215,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
                 return None;
             }
             None => {
-                let known = identify_socket(self.process(thread), descriptor);
+                let known = identify_socket(self.process(thread), descriptor, socket);
                 if let SocketIdentity::Connection(local, remote) = known {
                     self.report_change(
                         thread,
