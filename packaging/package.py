@@ -126,6 +126,11 @@ def contents(binary, native, target):
         "share/doc/stackline/components.cdx.json": (
             bill_of_materials(packages, hashlib.sha256(program).hexdigest()), 0o644),
     }
+    for folder in ("docs", "examples"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file():
+                kept = path.relative_to(ROOT).as_posix()
+                files[f"share/doc/stackline/{kept}"] = (path.read_bytes(), 0o644)
     for shell, name in SHELLS.items():
         script = output(str(native), "completions", shell)
         files[f"share/stackline/completions/{name}"] = (script, 0o644)

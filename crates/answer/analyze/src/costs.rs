@@ -86,7 +86,7 @@ fn of_hosts(
         machines.windows(2).any(|pair| pair[0] != pair[1])
     };
     if several(|part| part.from.as_deref()) || several(|part| part.to.as_deref()) {
-        return Err("the parts ran on several hosts".to_owned());
+        return Err("the parts ran on different hosts".to_owned());
     }
     let known = |run: &GroupRun<'_>| {
         let records = || run.records.iter();

@@ -46,7 +46,7 @@ pub const FLAGS: [(&str, &str); 16] = [
         "time limit",
         "the time limit cut short a run with a fixed number of units",
     ),
-    ("paging", "page faults with disk access, or swapping"),
+    ("paging", "major page faults (disk access) or swapping"),
     (
         "throttled",
         "a control group that contains an agent was throttled during a measured period",
@@ -57,7 +57,7 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
     (
         "core full",
-        "a side used at least 98 % of the core of its single thread, or of each core if `threads` sets several",
+        "a side used at least 98 % of its thread's core, or of all its threads' cores if `threads` sets several",
     ),
     (
         "spin on one core",
@@ -70,7 +70,7 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
     (
         "congestion NAME",
-        "a congestion control other than cubic was used, and the specification does not name it",
+        "a congestion control algorithm other than cubic was used, and the specification does not name it",
     ),
     (
         "cut NAME",

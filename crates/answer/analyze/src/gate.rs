@@ -124,6 +124,6 @@ fn undecided(comparisons: &[MeasurementComparison], decisive: &[SegmentCompariso
     }
     let is_open = |one: &SegmentComparison| one.verdict == ComparisonVerdict::CannotTell;
     let is_undecided = !decisive.is_empty() && decisive.iter().all(is_open);
-    reasons.extend(is_undecided.then(|| "each trace needs at least six units".to_owned()));
+    reasons.extend(is_undecided.then(|| "fewer than six units, or negative times".to_owned()));
     reasons
 }

@@ -234,7 +234,7 @@ pub(crate) fn describe_beyond(run: &Path, command: &str, events: ReadEvents, wha
     } = events;
     let (path, gigabytes) = (run.display(), of as f64 * event_bytes / 1e9);
     format!(
-        "only {read} of {of} events were read: {what}; `stackline {command} {path} --most-events {of}` reads all of them, using about {gigabytes:.1} GB of memory"
+        "only {read} of {of} events were read: {what}; `stackline {command} {path} --most-events {of}` reads all events, using about {gigabytes:.1} GB of memory"
     )
 }
 

@@ -94,7 +94,7 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Pre
         limit: SIMULATED,
         values,
         assumptions: vec![format!(
-            "simulated, because no closed-form formula covers it: {reason}"
+            "simulated, because no closed-form formula covers this case: {reason}"
         )],
         moved: None,
     }))

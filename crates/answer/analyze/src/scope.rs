@@ -85,7 +85,7 @@ pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
     if has("QUIC_SENT") && !is_session(input) {
         looked.extend([
             "lost QUIC packets",
-            "reasons why QUIC senders were held back, where they log them",
+            "reasons why QUIC senders were held back, where logged",
         ]);
     }
     let (last, first) = looked.split_last()?;
@@ -95,7 +95,7 @@ pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
             "not for how programs spent their time, because `watch` records only the kernel"
         }
         RunOrigin::Capture => {
-            "not for what the programs did or what the network's queues held, because packets do not show it"
+            "not for what the programs did or what the network's queues held, because packets show neither"
         }
         RunOrigin::Requests if has("REQUEST_WORK") => {
             "not for what happens within programs apart from their waits"

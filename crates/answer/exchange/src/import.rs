@@ -252,7 +252,7 @@ fn add_to_index(index: &mut Index, taken: &IntakeResult, imports: &[TraceImport]
     index.imports.extend(imports.iter().cloned());
 }
 
-const FORMS: &str = "docs/EVENTS.md lists the formats; `--as` chooses one";
+const FORMS: &str = "`--as` names the format; `stackline import --help` lists them";
 
 /// Addresses with commas between them; none where it is not that.
 fn addresses(list: &str) -> Vec<IpAddr> {
@@ -399,7 +399,7 @@ impl ImportOutcome {
         lines.extend(notes.map(|note| format!("warning: {note}")));
         if self.taken.refused > 0 {
             lines.push(format!(
-                "warning: events dropped because the run has reached its limit on hosts: {}",
+                "warning: events dropped because the run already has the maximum number of hosts: {}",
                 self.taken.refused
             ));
         }

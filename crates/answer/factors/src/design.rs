@@ -152,10 +152,10 @@ impl Design {
                 let known = if known.is_empty() {
                     "none of any size is known".into()
                 } else {
-                    format!("known numbers: {}", known.join(", "))
+                    format!("known sizes: {}", known.join(", "))
                 };
                 Err(format!(
-                    "no fraction for {} has {runs} combinations; {known}",
+                    "no fractional design for {} has {runs} combinations; {known}",
                     counted(levels.len() as u64, "factor")
                 ))
             }
@@ -392,7 +392,7 @@ mod tests {
         assert!(
             Design::new(&[2; 5], Wish::Fraction(12))
                 .unwrap_err()
-                .contains("known numbers: 16, 8")
+                .contains("known sizes: 16, 8")
         );
     }
 }

@@ -136,7 +136,7 @@ export function operation({ servers, groups }) {
   if (blocked.length) {
     const rows = blocked.map((/** @type {any} */ one) => [groups[one.group], count(one.intervals.length),
       time(Math.max(...one.intervals.map((/** @type {[number, number]} */ [from, to]) => to - from))), time(one.blocked_ns), percent(one.blocked_ns / Math.max(1, one.busy_ns)), time(one.threshold_ns)]);
-    nodes.push(table("Blocked: units were in flight, and none arrived for longer than five usual gaps", ["server", "#intervals", "#longest", "#together", "#of its busy time", "#longer than"], rows));
+    nodes.push(table("Blocked: units were in flight, and none arrived for longer than five usual gaps", ["server", "#intervals", "#longest", "#total", "#of its busy time", "#longer than"], rows));
   }
   if (together) {
     nodes.push(element("p", { id: "together" }, `Several of ${together.groups} were blocked at once for ${percent(together.share)} of the time; ${percent(together.expected)} would be expected if they were independent.`));

@@ -76,7 +76,7 @@ fn seen(evidence: &Evidence) -> String {
     if let Some((example, count)) = example {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
         let span = match lasts > 0.0 {
-            true => format!("its events span {}; ", units::format_time(lasts)),
+            true => format!("events span {}; ", units::format_time(lasts)),
             false => String::new(),
         };
         let others = if count > 1 { " and others" } else { "" };
@@ -207,7 +207,7 @@ mod tests {
     fn text_says_what_why_and_what_to_try() {
         let expected = "\
 1. the queue before x>b drops packets (queue_drop; confidence 95 %)
-   seen: x>b: 14 queue full [its events span 2.00 ms; unit 7]
+   seen: x>b: 14 queue full [events span 2.00 ms; unit 7]
    try:  a queue of 64 KiB
 ";
         assert_eq!(findings(&plan(), &[finding()]), expected);

@@ -400,7 +400,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
         "intervals",
         "longer than",
         "longest",
-        "together",
+        "total",
         "of its busy time",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -85,7 +85,7 @@ pub fn monitored(
     let ends = span.to.unwrap_or_else(|| moments().fold(begins, f64::max));
     moments().next()?;
     let shown = if of_curves > curves.len() {
-        format!(" The {MOST_CURVES} largest of {of_curves} are shown.")
+        format!(" The {MOST_CURVES} largest of {of_curves} curves are shown.")
     } else {
         String::new()
     };

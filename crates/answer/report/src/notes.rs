@@ -114,7 +114,7 @@ pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
         .filter(|(_, whole)| is_below_the_sum(whole, &ran));
     let below: Vec<usize> = below.map(|(row, _)| *row).collect();
     let wholes = (!below.is_empty()).then(|| {
-        let why = "less than the rates of the parts add up to, because their periods differ and all together are counted over the longest";
+        let why = "total rate below the sum of the parts' rates, because their periods differ and the total is counted over the longest";
         Note::new(Weight::Doubt, with_rows(why.to_owned(), &below, all))
     });
     settings
@@ -264,7 +264,7 @@ fn transactions(summary: &Summary) -> Option<String> {
         )
     });
     let waits = if summary.lateness_s.is_some() {
-        ", with pacing waits"
+        " (with pacing waits)"
     } else {
         ""
     };

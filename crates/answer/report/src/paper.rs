@@ -175,7 +175,7 @@ const COLUMNS: [PaperColumn; 12] = [
     ),
     PaperColumn::right(
         "profile",
-        "the correct formula with the costs of the host profile, which includes the latency",
+        "the correct formula with the host profile's costs, including the latency",
         |row, digits| row.profile.map(|s| ms(s, digits)),
     ),
     PaperColumn::right(

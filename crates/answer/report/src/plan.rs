@@ -126,10 +126,10 @@ fn runs(m: &Measurement) -> String {
     )];
     said.push(match m.warmup {
         Warmup::Runs(0) => "no warm-up".to_owned(),
-        Warmup::Runs(n) => format!("after {} to warm up", counted(u64::from(n), "run")),
+        Warmup::Runs(n) => format!("after {}", counted(u64::from(n), "warm-up run")),
         Warmup::Time(time) => format!("after {time} of warm-up runs"),
     });
-    said.with(m.time_limit, |limit| format!("each at most {limit}"));
+    said.with(m.time_limit, |limit| format!("each run at most {limit}"));
     said.with(m.until, |until| {
         let share = units::three_digits(until.share * 100.0);
         format!(

@@ -170,7 +170,7 @@ impl<S: ExperimentSubject> Experiment<S> {
     pub fn note(&self) -> Option<String> {
         let single = self.design.kind == DesignKind::OneAtATime && self.factors.len() > 1;
         single.then(|| {
-            "one factor at a time: interactions between factors are not estimated, and gains do not multiply"
+            "one factor at a time: interactions between factors are not estimated, and gains may not multiply"
                 .to_owned()
         })
     }

@@ -382,7 +382,7 @@ impl BlockClient {
                 0 if all == 1 => format!("{holder} holds a damaged block"),
                 0 => format!("{holder} holds {all} damaged blocks"),
                 covered => format!(
-                    "{} came from another copy: {holder} holds damaged blocks",
+                    "{} came from another copy: {holder} holds damaged data",
                     blocks(covered)
                 ),
             }
@@ -497,7 +497,7 @@ impl Drop for BlockClient {
 /// What a message says that is not the answer.
 pub(crate) fn refusal(message: &Message) -> Error {
     let Message::Refused(refused) = message else {
-        return Error::environment("the master answered a different request");
+        return Error::environment("the answer does not match the request");
     };
     let words = refused.words.clone();
     match Why::of(refused.why) {

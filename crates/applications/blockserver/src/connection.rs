@@ -54,7 +54,7 @@ impl From<io::Error> for BlockConnectionEnd {
 impl std::fmt::Display for BlockConnectionEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Closed => f.write_str("the other side closed the connection"),
+            Self::Closed => f.write_str("the peer closed the connection"),
             Self::Silent => f.write_str("the peer sent nothing"),
             Self::Broken(words) => f.write_str(words),
         }
@@ -223,11 +223,7 @@ pub fn connect(
     }
     if let Some(key) = key.filter(|_| role.proves()) {
         if !key.verifies(&welcome.proof, true, role, &ours, &welcome.nonce) {
-            return Err(refusal(
-                address,
-                Why::Key,
-                "the peer does not have this key",
-            ));
+            return Err(refusal(address, Why::Key, "the keys differ"));
         }
         let proof = key.proof(false, role, &ours, &welcome.nonce);
         sender.message(&Prove { proof }.into()).map_err(failed)?;
@@ -372,7 +368,7 @@ pub fn accept_connection(
     if let Some(key) = key.filter(|_| role.proves()) {
         let Message::Prove(prove) = receiver.message_by(&deadline, limits::LONGEST_GREETING)?
         else {
-            return refuse(&mut sender, Why::Malformed, "a proof was expected");
+            return refuse(&mut sender, Why::Malformed, "a key proof was expected");
         };
         if !key.verifies(&prove.proof, false, role, &theirs, &ours) {
             return refuse(&mut sender, Why::Key, "the keys differ");

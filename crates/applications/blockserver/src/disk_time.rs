@@ -9,12 +9,11 @@ use stackline_core::units;
 /// # Errors
 /// When the text is neither.
 pub fn parse_disk_time(text: &str) -> Result<Distribution> {
-    let wrong =
-        || {
-            Error::input(format!("{text} is neither a time nor a distribution of times")).hint(
-            "as in `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)` or `exponential(12 ms)`",
+    let wrong = || {
+        Error::input(format!("{text} is neither a time nor a distribution of times")).hint(
+            "examples: `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)`, `exponential(12 ms)`",
         )
-        };
+    };
     match text.split_once('(') {
         None => seconds(text).map(Distribution::Constant).ok_or_else(wrong),
         Some((name, rest)) => {

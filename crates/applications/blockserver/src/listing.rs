@@ -75,8 +75,8 @@ pub fn listing_text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
             let (used, of) = (room(disk.used), room(disk.capacity));
             let damaged = match disk.damaged {
                 0 => String::new(),
-                1 => "1 damaged copy was found".into(),
-                copies => format!("{copies} damaged copies were found"),
+                1 => "1 damaged copy found".into(),
+                copies => format!("{copies} damaged copies found"),
             };
             let is_read_only = disk.up && !disk.writable;
             let disk_state = if is_read_only {

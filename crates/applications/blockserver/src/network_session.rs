@@ -77,7 +77,7 @@ impl Roles {
         if servers.is_empty() {
             let hint = "declare a host for each disk server, or name one with --server HOST";
             return Err(Error::input(format!(
-                "no host in the network {} is a server",
+                "no host in the network {} is left for a server",
                 network.name
             ))
             .hint(hint));

@@ -150,7 +150,7 @@ fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>
         true => "`stackline blocks list` shows which servers and disks are up".to_owned(),
         false => {
             format!(
-                "damaged copies are at {}; to get an intact set, load the data again under another name",
+                "damaged copies are on {}; to get an intact set, load the data again under another name",
                 named.join("; ")
             )
         }

@@ -375,8 +375,7 @@ impl DiskServerShared {
         if idlest.is_some_and(|bell| now().since(bell.moved()) >= IDLE && bell.end())
             && let Some(count) = self.closed.happened(std::time::Instant::now())
         {
-            let words =
-                "clients disconnected because they did not read while others waited for space";
+            let words = "clients disconnected because they did not read while others waited for buffer space";
             (self.options.say)(&format!("{words}: {count}"));
         }
     }

@@ -94,9 +94,9 @@ impl DisplayEndReason {
         match self {
             Self::Malformed(why) => why.words(),
             Self::NotHello => {
-                format!("it does not speak version {VERSION} of the display protocol")
+                format!("the client does not speak version {VERSION} of the display protocol")
             }
-            Self::Stranger => "it does not know the display's secret".to_owned(),
+            Self::Stranger => "the client does not know the display's secret".to_owned(),
             Self::Beyond => "the client exceeded its credit".to_owned(),
         }
     }

@@ -287,11 +287,12 @@ impl Near {
                     self.there.extend(announced.take(MOST_ANNOUNCED));
                 }
                 MISSING => {
-                    let missing = NgpDefinitionDigest::try_from(body)
-                        .map_err(|_| Broken("a missing definition has an invalid digest"))?;
+                    let missing = NgpDefinitionDigest::try_from(body).map_err(|_| {
+                        Broken("a definition reported missing has an invalid digest")
+                    })?;
                     let items = lock(&self.sent)
                         .get(&missing)
-                        .ok_or(Broken("the missing definition was never sent"))?;
+                        .ok_or(Broken("a definition reported missing was never sent"))?;
                     put(&mut self.out, AGAIN, &[&items]);
                 }
                 _ => return Err(Broken("a display does not send definitions")),

@@ -155,7 +155,7 @@ impl MalformedDisplayMessage {
             Self::Length => "a message is shorter than its own header".to_owned(),
             Self::Operation(number) => format!("unknown operation {number}"),
             Self::Form(number) => format!("a message for operation {number} has the wrong length"),
-            Self::Magic => "its first bytes are not a display client's".to_owned(),
+            Self::Magic => "the first bytes are not a display client's".to_owned(),
             Self::Version(version) => {
                 format!(
                     "it speaks version {version} of the protocol, but this program speaks {VERSION}"

@@ -71,7 +71,7 @@ impl DisplayRefusal {
         match self {
             Self::NoSymbol => "unknown symbol",
             Self::NoItem => "the symbol has no such item",
-            Self::ItemExists => "the symbol already has an item with that id",
+            Self::ItemExists => "the symbol already has an item with that ID",
             Self::Circle => "the symbol would call itself",
             Self::Memory => "the client's memory on the display is used up",
             Self::NoWindow => "unknown window",

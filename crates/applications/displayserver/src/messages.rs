@@ -36,7 +36,7 @@ impl MessageDisplayClient {
         let done = display.receive(self.id, requests, &mut server.watch());
         self.out.extend(display.output(self.id));
         let full = (self.out.len() > MOST_WAITING)
-            .then(|| "it does not read the answers sent to it".to_owned());
+            .then(|| "the client does not read the answers sent to it".to_owned());
         done.map_err(|why| why.words())
             .and_then(|()| full.map_or(Ok(()), Err))
     }
@@ -191,7 +191,7 @@ impl MessageDisplayClients {
         });
         if !is_there {
             self.server.leave(id);
-            return Err("this machine cannot start a thread for it".into());
+            return Err("the display cannot start a thread for the client".into());
         }
         Ok(known)
     }

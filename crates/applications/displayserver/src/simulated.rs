@@ -233,7 +233,7 @@ fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
             "use `--over ikp`, or choose another class",
         ),
         (_, DisplaySceneCarrier::Ikp) => refused(
-            "this class sends no messages",
+            "this class sends no V messages",
             "only `agent` and `messages` use `ikp`",
         ),
         (DisplaySceneClass::Terminal | DisplaySceneClass::Distributed, _) => Ok([from, to, third]),

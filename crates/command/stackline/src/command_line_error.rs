@@ -2,7 +2,7 @@
 
 use crate::exit::{Blame, Error};
 use crate::flags::command_line;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What is wrong with a command line.
 pub(crate) fn error(refused: &clap::Error) -> Error {
@@ -29,11 +29,20 @@ fn hint(refused: &clap::Error) -> String {
             .map(ToString::to_string)
             .filter(|words| !words.is_empty())
     };
+    let refused_value = said(ContextKind::InvalidArg).unwrap_or_default();
+    if refused_value.starts_with("--pid") && refused.kind() == ErrorKind::ValueValidation {
+        return "a process ID is a number, which `pgrep -n NAME` prints; a service or container is named by --unit or --container".to_owned();
+    }
     let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg];
     let written = said(ContextKind::InvalidSubcommand).or_else(|| said(ContextKind::InvalidArg));
     let unknown = said(ContextKind::InvalidSubcommand);
     if unknown.is_some_and(|word| LISTS_RUNS.contains(&word.as_str())) && command() == "stackline" {
         return "`stackline runs` lists kept runs".to_owned();
+    }
+    let slip = || mistyped_command().filter(|_| refused.kind() == ErrorKind::ArgumentConflict);
+    let unknown = slip().or_else(|| said(ContextKind::InvalidSubcommand));
+    if let Some(meant) = unknown.and_then(|word| near_command(&word)) {
+        return format!("did you mean `{meant}`?");
     }
     if let Some(meant) = suggested.into_iter().find_map(said)
         && is_near(&written.unwrap_or_default(), &meant)
@@ -56,8 +65,29 @@ fn hint(refused: &clap::Error) -> String {
     let usage = said(ContextKind::Usage).unwrap_or_default();
     match usage.trim_start_matches("Usage:").trim() {
         "" => explains,
-        usage => format!("usage: `{usage}`; {explains}"),
+        // Of several, the first.
+        usage => {
+            let usage = usage.lines().next().unwrap_or_default().trim();
+            format!("usage: `{usage}`; {explains}")
+        }
     }
+}
+
+/// The command at this place that a word is nearly, letters in another order included, or begins.
+fn near_command(word: &str) -> Option<String> {
+    let command = known_command().0;
+    let shown = || {
+        command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set())
+    };
+    let names: Vec<&str> = shown().map(clap::Command::get_name).collect();
+    let begins = || {
+        let mut begun = names.iter().filter(|name| name.starts_with(word));
+        begun.next().filter(|_| begun.next().is_none())
+    };
+    stackline_spec::nearest(word, names.iter().copied())
+        .or_else(|| begins().map(|name| (*name).to_owned()))
 }
 
 /// Whether few letters differ: clap also proposes words that only share some.
@@ -69,6 +99,18 @@ fn is_near(written: &str, meant: &str) -> bool {
 
 /// The command that was meant, as far as its words are known.
 fn command() -> String {
+    known_command().1
+}
+
+/// The word behind that command where it could have a command below it, taken for something else: `runs remve x`.
+fn mistyped_command() -> Option<String> {
+    let known = known_command().1.split(' ').count();
+    std::env::args()
+        .nth(known)
+        .filter(|word| !word.starts_with('-'))
+}
+
+fn known_command() -> (clap::Command, String) {
     let (mut command, mut path) = (command_line(), "stackline".to_owned());
     for word in std::env::args_os().skip(1) {
         let Some(below) = command.find_subcommand(word).cloned() else {
@@ -77,5 +119,29 @@ fn command() -> String {
         path = format!("{path} {}", below.get_name());
         command = below;
     }
-    path
+    (command, path)
+}
+
+/// A word where a program should stand that looks like a flag: no program's name begins with `-`.
+pub(crate) fn unknown_flag(word: &str, command: &str) -> Error {
+    let line = command_line();
+    let flags: Vec<String> = line
+        .find_subcommand(command)
+        .into_iter()
+        .flat_map(clap::Command::get_arguments)
+        .filter_map(|flag| flag.get_long().map(|name| format!("--{name}")))
+        .chain(["--help".to_owned()])
+        .collect();
+    let name = word.split('=').next().unwrap_or(word);
+    let name = if name.starts_with("--") {
+        name.to_owned()
+    } else {
+        format!("-{name}")
+    };
+    let near = stackline_spec::nearest(&name, flags.iter().map(String::as_str));
+    let error = Error::new(Blame::Input, format!("unexpected argument '{word}' found"));
+    error.hint(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("see `stackline {command} --help`"),
+    })
 }

@@ -71,12 +71,27 @@ struct SourceExcerpt {
     span: Range<usize>,
 }
 
-/// Longest line that is shown whole, and how many bytes around a mistake else.
+/// Longest line that is shown whole where there is no terminal, and how many bytes around a mistake else.
 const LONGEST_LINE: usize = 400;
 const AROUND: usize = 60;
+/// Columns of a terminal that a line number and a border take.
+const BORDER: usize = 8;
+
+/// The same in a terminal of so many columns.
+fn line_lengths(columns: Option<usize>) -> (usize, usize) {
+    match columns.map(|columns| columns.saturating_sub(BORDER).max(24)) {
+        Some(longest) if longest < LONGEST_LINE => (longest, AROUND.min(longest / 3)),
+        _ => (LONGEST_LINE, AROUND),
+    }
+}
 
 /// The text, of whose lines none is too long to be shown; else what of its line lies around the mistake, and the place in the name.
-fn excerpt(name: &str, text: &str, span: Range<usize>) -> SourceExcerpt {
+fn excerpt(
+    name: &str,
+    text: &str,
+    span: Range<usize>,
+    (longest_line, around): (usize, usize),
+) -> SourceExcerpt {
     // Of one byte as what it stands for, so that places stay.
     let shown = |text: &str| -> String {
         let one = |c: char| {
@@ -112,7 +127,7 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> SourceExcerpt {
     });
     if [begins - before, ends - begins, after - ends]
         .iter()
-        .all(|length| *length <= LONGEST_LINE)
+        .all(|length| *length <= longest_line)
     {
         return SourceExcerpt {
             name: name.to_owned(),
@@ -120,9 +135,9 @@ fn excerpt(name: &str, text: &str, span: Range<usize>) -> SourceExcerpt {
             span,
         };
     }
-    let from = text.floor_char_boundary(span.start.saturating_sub(AROUND).max(begins));
-    let last = span.end.min(span.start + AROUND).min(ends);
-    let to = text.ceil_char_boundary((last + AROUND).min(ends));
+    let from = text.floor_char_boundary(span.start.saturating_sub(around).max(begins));
+    let last = span.end.min(span.start + around).min(ends);
+    let to = text.ceil_char_boundary((last + around).min(ends));
     let (line, column) = (
         text[..begins].matches('\n').count() + 1,
         text[begins..span.start].chars().count() + 1,
@@ -158,7 +173,12 @@ fn shown(text: &str) -> String {
 
 fn draw(diagnostic: &Diagnostic, name: &str, text: &str, flags: Option<&SpecTextFlags>) -> String {
     let (name, text) = named(diagnostic.origin, name, text, flags);
-    let SourceExcerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
+    let SourceExcerpt { name, text, span } = excerpt(
+        &name,
+        &text,
+        diagnostic.span.clone(),
+        line_lengths(output::columns(stderr())),
+    );
     let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error {
             Severity::Error
@@ -197,7 +217,8 @@ mod tests {
             "x".repeat(100_000)
         );
         let at = text.find("wrong").unwrap();
-        let SourceExcerpt { name, text, span } = excerpt("a", &text, at..at + 5);
+        let SourceExcerpt { name, text, span } =
+            excerpt("a", &text, at..at + 5, line_lengths(None));
         assert_eq!(
             (&text[span], &name[..]),
             ("wrong", "a, line 2, column 100001")
@@ -216,14 +237,16 @@ mod tests {
         );
         let text = format!("# {word}\nwrong\n# {word}");
         let at = text.find("wrong").unwrap();
-        let SourceExcerpt { name, text, span } = excerpt("a", &text, at..at + 5);
+        let SourceExcerpt { name, text, span } =
+            excerpt("a", &text, at..at + 5, line_lengths(None));
         assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 1"));
         assert!(text.len() < 200, "{text}");
     }
 
     #[test]
     fn escapes_do_not_reach_the_terminal_and_move_no_place() {
-        let SourceExcerpt { text, span, .. } = excerpt("a", "1 \u{1b}[2J\u{9b} rr", 9..11);
+        let SourceExcerpt { text, span, .. } =
+            excerpt("a", "1 \u{1b}[2J\u{9b} rr", 9..11, line_lengths(None));
         assert_eq!((&text[..], &text[span]), ("1 ?[2J?? rr", "rr"));
     }
 }

@@ -74,9 +74,9 @@ machine, 4 worse than `compare --fail-above` permits, 5 undecided,
 
 const AFTER_RUN: &str = "\
 Examples:
-  stackline run examples/first.stackline
   stackline run -e '10 request_response 32*1000 over tcp, unix'
-  stackline run examples/dumbbell.stackline --in simulated
+  stackline run wan.stackline
+  stackline run wan.stackline --in emulated --trace
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
       'tcp(nodelay), udp'
 
@@ -87,7 +87,6 @@ Examples:
   stackline predict wan.stackline
   stackline predict wan.stackline --over 'tcp(receive_buffer = 64 KiB), udp'
   stackline predict wan.stackline --run stackline-runs/20260101-120000-wan
-
   stackline predict wan.stackline --simulate
 
 Nothing is measured. Figures that no closed-form formula covers are simulated with 19 different \
@@ -147,7 +146,7 @@ Examples:
 
 const AFTER_REPORT: &str = "\
 Examples:
-  stackline run examples/first.stackline --trace
+  stackline run wan.stackline --trace
   # writes report.html beside the run's events
   stackline report 20260101-120000-first
   stackline report 20260101-120000-first -o lines.pdf --from 1.2s --to 1.3s
@@ -180,7 +179,7 @@ pub(crate) enum StacklineCommand {
     Predict(PredictFlags),
     /// Find which changes would matter, using a designed experiment
     ///
-    /// Reports the gain from each factor, with its confidence interval, and the next limit if that factor were infinite.
+    /// Reports the gain from each factor, with its confidence interval, and the next limit if that factor no longer mattered.
     #[command(override_usage = "stackline factors [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_FACTORS)]
     Factors(Factors),
     /// List the stacks of a world, or the options of one stack
@@ -465,13 +464,13 @@ pub(crate) struct ReportFlags {
     /// Draw a monitored field, such as cwnd_bytes or rtt_ns, over time instead of the lifelines (with -o FILE.svg)
     #[arg(long, value_name = "FIELD", requires = "picture", conflicts_with_all = ["png", "units"])]
     pub(crate) monitor: Option<String>,
-    /// Draw lifelines from this time on, counted from the first event as on the report page, such as 1.5s or 200ms
+    /// Draw lifelines from this time on, such as 1.5s or 200ms, counted from the first event as on the report page
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) from: Option<f64>,
     /// Draw lifelines up to this time
     #[arg(long, value_name = "TIME", value_parser = parse_moment, requires = "picture")]
     pub(crate) to: Option<f64>,
-    /// Draw only the lifelines of units with these ids
+    /// Draw only the lifelines of units with these IDs
     #[arg(
         long,
         value_name = "ID,...",
@@ -556,7 +555,7 @@ pub(crate) struct Reproduce {
     /// Minimum number of simulated transfers for each figure that depends on chance
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) transfers: u64,
-    /// Keep simulating until the standard error of each standard deviation is at most this share of it
+    /// Keep simulating until the standard error of each standard deviation is at most this percentage of it
     #[arg(long, value_name = "PERCENT", default_value_t = 2.0, value_parser = precision)]
     pub(crate) precision: f64,
     /// Number of transfers of each kind to measure on this machine; 0 for none

@@ -32,7 +32,8 @@ const CHAPTERS: [(&str, &str); 17] = [
 /// Prints the help that was asked for.
 pub(crate) fn help(flags: &HelpFlags) -> Result {
     let mut command = command_line();
-    let words: Vec<&str> = flags.words.iter().map(String::as_str).collect();
+    let written: Vec<String> = flags.words.iter().map(|word| word.to_lowercase()).collect();
+    let words: Vec<&str> = written.iter().map(String::as_str).collect();
     match words[..] {
         [] => print_help(&mut command, false)?,
         ["all"] => output::print(&all_commands(&command))?,
@@ -99,10 +100,21 @@ fn meanings(kinds: &[FindingKind]) -> String {
 fn unknown(words: &str) -> Error {
     let topics = CHAPTERS.iter().map(|(word, _)| *word);
     let topics: Vec<&str> = topics.chain(["findings"]).collect();
-    Error::input(format!("`{words}` is neither a command nor a topic")).hint(format!(
-        "`stackline help all` lists the commands; the topics are {}",
-        topics.join(", ")
-    ))
+    let command = command_line();
+    let shown = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set());
+    let kinds = KINDS.iter().map(|kind| kind.name);
+    let known = topics.iter().copied().chain(kinds);
+    let known = known.chain(shown.map(clap::Command::get_name));
+    let hint = match stackline_spec::nearest(words, known) {
+        Some(near) => format!("did you mean `stackline help {near}`?"),
+        None => format!(
+            "`stackline help all` lists the commands; the topics are {}",
+            topics.join(", ")
+        ),
+    };
+    Error::input(format!("`{words}` is neither a command nor a topic")).hint(hint)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use std::path::Path;
 const LOGS_OF_QUIC: &str = "\
 QUIC logs name packets and streams, but no unit that both ends share.
 `stackline diagnose` reports lost packets and what held senders back;
-`stackline report --monitor cwnd_bytes --svg FILE` draws the window over time,
+`stackline report --monitor cwnd_bytes --svg FILE` plots cwnd over time,
 and does the same for in_flight_bytes and rtt_ns.
 ";
 

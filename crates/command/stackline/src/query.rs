@@ -43,7 +43,7 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
     if cause.kind() == ErrorKind::NotFound {
         let what = format!("cannot find `{PROGRAM}` next to this program or in PATH");
         return Err(Error::environment(what).hint(
-            "build it once with `cargo install --path crates/query`; DuckDB, polars and pandas can read the same files",
+            "build it once with `cargo install --path crates/query`; DuckDB, polars and pandas can read the run's files too",
         ));
     }
     Err(Error::environment(format!(

@@ -162,7 +162,7 @@ fn stacks_page() -> String {
 fn describe_stack(stack: &StackTable, out: &mut String) {
     let _ = write!(
         out,
-        "\n### {}\n\n{}. Data units of {} to {} bytes; reliable: {}; from the initiator only: {}; \
+        "\n### {}\n\n{}. Data units of {} to {} bytes; reliable: {}; one-way: {}; \
          one host only: {}; files: {}.\n",
         stack.name,
         stack.summary,

@@ -27,7 +27,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     }
     if files.is_empty() && chooses_lifelines(flags) {
         return Err(
-            Error::input("--from, --to and --units select the lifelines in a picture")
+            Error::input("--from, --to and --units apply only to pictures")
                 .hint("add -o FILE.svg, .png or .pdf; the page shows all lifelines"),
         );
     }
@@ -56,6 +56,12 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
         let scene = scene(flags, noted(loaded))?;
         return write_pictures(&files, &scene);
     }
+    if let Some(path) = flags.output.as_ref().filter(|path| !is_page(path)) {
+        return Err(
+            Error::input(format!("the type of {} is unknown", path.display()))
+                .hint("name a page FILE.html, or a picture FILE.svg, .png or .pdf"),
+        );
+    }
     let loaded = noted(LoadedRun::whatever(&flags.run, flags.most_events)?);
     let page = page(&loaded, flags.most_events)?;
     let path = match &flags.output {
@@ -63,10 +69,19 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
         None => loaded
             .run
             .keep_page(&page)
-            .map_err(|error| Error::from(error).hint("use -o FILE to write it elsewhere"))?,
+            .map_err(|error| Error::from(error).hint("use -o FILE to write the page elsewhere"))?,
     };
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
+}
+
+/// Whether a file's name is one of a page; a device has no ending.
+fn is_page(path: &Path) -> bool {
+    path.extension().is_none_or(|ending| {
+        ["html", "htm"]
+            .iter()
+            .any(|page| ending.eq_ignore_ascii_case(page))
+    })
 }
 
 /// The run, with a word on stderr where it is not whole or not all of its events were read.
@@ -109,7 +124,7 @@ fn scene(flags: &flags::ReportFlags, loaded: LoadedRun) -> Result<VectorScene> {
         let summaries = stackline_analyze::summarise(&loaded.run.plan, &loaded.run.records);
         return results_picture(&title(&loaded.run), &summaries).ok_or_else(|| {
             Error::input("the run has neither lifelines nor figures to draw")
-                .hint("`stackline report RUN` writes its page")
+                .hint("`stackline report RUN` writes the run's page")
         });
     }
     lifelines_scene(flags, loaded)
@@ -135,7 +150,7 @@ fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<
     };
     let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times are counted from the first event, as on the report page; `stackline lifelines RUN` shows unit ids";
-        Error::input("no requested lifeline is in that time range").hint(hint)
+        Error::input("no requested lifeline was found in the run").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
@@ -183,11 +198,11 @@ fn monitor(field: &str, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Resul
     .ok_or_else(|| {
         let known: Vec<&str> = fields(&loaded.events).into_iter().collect();
         let hint = match known[..] {
-            [] => "`stackline run SPEC --trace` records monitors too".to_owned(),
+            [] => "`stackline run SPEC --trace` also records monitor data".to_owned(),
             _ => format!("recorded fields: {}", known.join(", ")),
         };
         Error::input(format!(
-            "no monitor in this run recorded {field} during that time"
+            "no monitor in this run recorded {field} in the requested period"
         ))
         .hint(hint)
     })?;

@@ -70,7 +70,7 @@ fn list(flags: &flags::Reproduce) -> Result {
 fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
     if flags.world == flags::NetworkWorld::Emulated && paper.compare.is_none() {
         return Err(Error::input(format!(
-            "{} has no experiment that runs in two worlds",
+            "{} has no experiment that runs in the emulated world",
             paper.name
         ))
         .hint("try `stackline reproduce magic --in emulated`"));

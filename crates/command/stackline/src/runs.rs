@@ -13,6 +13,9 @@ use std::time::SystemTime;
 /// How many are listed where not all are wanted.
 const NEWEST: usize = 20;
 
+/// Words that ask for the list itself.
+const LIST: [&str; 2] = ["list", "ls"];
+
 /// Lists, annotates or removes.
 pub(crate) fn runs(flags: &RunsFlags) -> Result {
     match &flags.command {
@@ -39,7 +42,9 @@ fn found(name: &Path) -> Result<KeptRun> {
 fn list(flags: &RunsFlags) -> Result {
     let root = runs_root();
     let wanted = |run: &KeptRun| {
-        let text = flags.text.as_deref().unwrap_or_default();
+        // `list` is what other tools call this command.
+        let text = flags.text.as_deref().filter(|text| !LIST.contains(text));
+        let text = text.unwrap_or_default();
         let mut texts = run.about.iter().chain(&run.note).chain([&run.name]);
         texts.any(|one| one.contains(text))
     };

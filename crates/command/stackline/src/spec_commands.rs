@@ -154,7 +154,7 @@ fn describe(stack: &StackTable) -> String {
     );
     let _ = writeln!(
         out,
-        "reliable: {}; from the initiator only: {}; one host only: {}; files: {}\n",
+        "reliable: {}; one-way: {}; one host only: {}; files: {}\n",
         yes(stack.reliable),
         yes(stack.one_way),
         yes(stack.one_host),

@@ -1,6 +1,7 @@
 //! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
 //! with what limits them.
 
+use crate::command_line_error;
 use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -87,6 +88,12 @@ fn joined_names(flags: &flags::TraceFlags) -> JoinedNames {
 
 /// The programs that are started; none where some are joined.
 fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<TracedProgram>> {
+    if let Some(word) = flags.words.first().and_then(|word| word.to_str())
+        && word.starts_with('-')
+        && word != "--"
+    {
+        return Err(command_line_error::unknown_flag(word, "trace"));
+    }
     let programs = match (flags.words.is_empty(), joins.is_empty()) {
         (true, false) => Vec::new(),
         (false, true) => parse_programs(&flags.words)?,
@@ -101,6 +108,10 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
             .hint("use one or the other"));
         }
     };
+    if flags.duration.is_some() && !programs.is_empty() {
+        return Err(Error::input("--for limits the trace of programs that already run")
+            .hint("to stop a program that the trace starts, use `timeout`: `stackline trace -- timeout 10 COMMAND`"));
+    }
     if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
         return Err(
             Error::input(format!("cannot try `{change}` without a network"))

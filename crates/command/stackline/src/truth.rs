@@ -56,7 +56,7 @@ fn generate(flags: &Generate) -> Result {
     }
     bar.finish_and_clear();
     output::print(&format!(
-        "runs in {}: {made}, each with a {LABEL}\n",
+        "runs written to {}: {made}, each with a {LABEL}\n",
         flags.directory.display()
     ))?;
     Ok(Exit::Done)

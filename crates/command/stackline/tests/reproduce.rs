@@ -61,7 +61,7 @@ fn the_profiles_are_networks_of_the_language() {
 fn only_what_is_asked_for_is_made() {
     let formulas = done(&["reproduce", "magic", "--only", "formulas"]);
     assert!(
-        formulas.contains("streams with 624 KiB") && !formulas.contains("Table 2"),
+        formulas.contains("streams served by 624 KiB") && !formulas.contains("Table 2"),
         "{formulas}"
     );
     let json: Value = serde_json::from_str(&done(&[

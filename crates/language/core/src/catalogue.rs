@@ -67,7 +67,7 @@ impl OptionKind {
             ),
             Self::Number(least, most) => format!("a whole number from {least} to {most}"),
             Self::Time => "a time of zero or more".into(),
-            Self::Word(words) => words.join(", "),
+            Self::Word(words) => format!("one of {}", words.join(", ")),
             Self::Name => "a name".into(),
         }
     }
@@ -326,7 +326,7 @@ impl StackTable {
                 let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
                 let message = format!("the stack `{}` has no option `{name}`", self.name);
                 return Err(
-                    Error::input(message).hint(format!("its options are {}", known.join(", ")))
+                    Error::input(message).hint(format!("its options: {}", known.join(", ")))
                 );
             };
             if !option.kind.takes(value) {
@@ -376,7 +376,7 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
             link.ends.0, link.ends.1
         );
         Err(Error::input(message)
-            .hint("write `0 us` and omit `loss`: only lines between IMPs have those"))
+            .hint("write `0 us` and omit `loss`: only lines between IMPs have delay or loss"))
     })
 }
 

@@ -65,7 +65,9 @@ impl Distribution {
         }
         match (name, parameters) {
             ("constant", &[value]) => Ok(Self::Constant(value)),
-            ("uniform", &[low, high]) if low > high => Err("its low end is above its high end"),
+            ("uniform", &[low, high]) if low > high => {
+                Err("its lower bound is above its upper bound")
+            }
             ("uniform", &[low, high]) => Ok(Self::Uniform(low, high)),
             ("normal", &[mean, sd]) => Ok(Self::Normal(mean, sd)),
             ("exponential", &[mean]) => Ok(Self::Exponential(mean)),

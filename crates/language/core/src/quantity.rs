@@ -6,8 +6,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 /// What a size looks like.
-const SIZE: &str =
-    "expected a whole number followed by B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (powers of 1024)";
+const SIZE: &str = "expected a whole number followed by B, kB, MB, GB, KiB, MiB or GiB, or by k, M or G (powers of 1024)";
 /// What a time looks like.
 const TIME: &str = "expected a number with a unit (us, ms, s, min or h), as in 100ms";
 

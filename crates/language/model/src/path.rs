@@ -145,7 +145,7 @@ impl PathModel {
             ),
             (
                 matches!(link.loss, LossModel::Schedule(_)),
-                "losses on the path change over time",
+                "the loss rate on the path changes over time",
             ),
             (link.duplicate > 0.0, "packets are duplicated"),
         ];

@@ -133,7 +133,7 @@ fn answer(
     part: &MeasurementPart,
     load: &LinkFlowCounts,
 ) -> Result<PredictedFigure, String> {
-    let network = network.ok_or("it does not cross a network: add `across NAME`")?;
+    let network = network.ok_or("the measurement crosses no network: add `across NAME`")?;
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return Err("both ends must be hosts of the network: `from HOST to HOST`".to_string());
     };
@@ -201,7 +201,7 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
     let moved: Option<Vec<(f64, f64)>> = parts.iter().map(|part| part.answer()?.moved).collect();
     let Some(moved) = moved.filter(|moved| !moved.is_empty()) else {
         return PredictionOutcome::NotCovered(
-            "not every part moves data units that a formula covers, so no total can be given"
+            "a part moves no data units or is not covered by a formula, so no total can be given"
                 .to_string(),
         );
     };

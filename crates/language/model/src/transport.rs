@@ -137,7 +137,7 @@ fn tcp(stack: &Stack) -> TransportModel {
             "IPv4, TCP timestamps, an initial window of 10 segments that doubles each round trip (RFC 6928, RFC 5681)"
                 .to_string(),
             kernel_windows(stack),
-            "a small last segment does not wait for an acknowledgement (Nagle's algorithm with Minshall's change, or nodelay)"
+            "a small last segment does not wait for an acknowledgement (Nagle's algorithm with Minshall's modification, or nodelay)"
                 .to_string(),
         ],
     }
@@ -175,7 +175,7 @@ fn quic(stack: &Stack) -> TransportModel {
             QUIC_SEND_BUFFER,
         )),
         assumptions: vec![
-            "IPv4, QUIC short headers with a connection ID of 8 bytes and an AEAD tag of 16, packets as large as the path allows, an initial window of 12,000 bytes (RFC 9002)".to_string(),
+            "IPv4, QUIC short headers with an 8-byte connection ID and a 16-byte AEAD tag, packets as large as the path allows, an initial window of 12,000 bytes (RFC 9002)".to_string(),
             "a QUIC handshake of one round trip, one full datagram each way".to_string(),
             windows(stack),
         ],
@@ -240,8 +240,10 @@ fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
 
 fn kernel_windows(stack: &Stack) -> String {
     match stack.number("receive_buffer") {
-        Some(_) => "the window is what Linux offers for a receive buffer and frames of these sizes"
-            .to_string(),
+        Some(_) => {
+            "the window is what Linux offers for the specified receive buffer and the frame size"
+                .to_string()
+        }
         None => windows(stack),
     }
 }

@@ -119,8 +119,7 @@ fn measured(procedure: &Procedure) -> Result<Vec<ProcedureStep>, String> {
     let timed = procedure.timed(PairSide::Initiator);
     if timed.len() + 2 > procedure.initiator.len() || timed.iter().any(clock) {
         return Err(
-            "the procedure's clock does not start and stop exactly once, outside any repeat"
-                .to_string(),
+            "the procedure does not measure exactly one interval, outside any repeat".to_string(),
         );
     }
     Ok(kept(timed))
@@ -286,7 +285,7 @@ fn turn(
         (true, []) if fresh && waits.is_empty() => {
             none_waits(
                 procedure.timed(PairSide::Responder),
-                "the responder in connections without data",
+                "in connections without data, the responder",
             )?;
             Ok(WorkloadPattern::Connects { arrival })
         }
@@ -332,7 +331,7 @@ fn all_delays(steps: &[ProcedureStep]) -> Result<Vec<DelayArgument>, String> {
 
 fn unfit(body: &[ProcedureStep], expected: &str) -> String {
     let found = match body.first() {
-        None => "nothing".to_string(),
+        None => "the end".to_string(),
         Some(ProcedureStep::Repeat(..)) => "a repeat".to_string(),
         Some(ProcedureStep::Call(call)) => call.name().to_string(),
     };

@@ -51,7 +51,7 @@ fn ssh(text: &str) -> Result<Via, String> {
 fn tcp(text: &str) -> Result<Via, String> {
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(format!(
-            "`{text}` has no port; write the one that its agent listens on, such as `{text}:7777`"
+            "`{text}` has no port; add the port its agent listens on, as in `{text}:7777`"
         ));
     };
     let bracketed = host.starts_with('[') && host.ends_with(']');

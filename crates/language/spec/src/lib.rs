@@ -106,7 +106,7 @@ pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
             return Err(alloc::format!(
                 "`{place}` is not a way to reach a host; expected `local`, `ssh:DESTINATION`, `tcp:HOST:PORT` or `exec:COMMAND`{}",
                 if place.contains("://") {
-                    "; to see a server as its clients do, trace one: `stackline trace curl URL`"
+                    "; to see a server as its clients do, trace a client: `stackline trace curl URL`"
                 } else {
                     ""
                 }

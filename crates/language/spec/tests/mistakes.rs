@@ -77,7 +77,7 @@ fn a_host_of_the_command_line_that_the_text_does_not_name() {
             "1 from khons rr 1*1; host khons via local;",
             "did you mean `khons`?",
         ),
-        ("1 from a to b rr 1*1; host a, b;", "its hosts are a, b"),
+        ("1 from a to b rr 1*1; host a, b;", "its hosts: a, b"),
         (
             "1 rr 1*1",
             "omit it; without FROM and TO, both ends are on this machine",

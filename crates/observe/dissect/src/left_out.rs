@@ -69,7 +69,7 @@ bounds! {
     Open "open" 8192, "requests that were reported before they ended", "more than {} were open on one connection";
     Unread "unread" 64, "answers that were reported before they were read", "more than {} requests were open on one connection";
     Repeated "repeated" 4096, "retransmissions, holds and full windows", "a direction has more than {} of one kind";
-    Moments "moments" 1 << 18, "timestamps of bytes, so the bytes in between are reported too late", "a message has more than {}";
+    Moments "moments" 1 << 18, "timestamps of bytes that are therefore reported too late", "a message has more than {}";
     Ahead "ahead" 4096, "out-of-order segments", "more than {} arrived before the missing ones";
     Connections "connections" 1 << 16, "connections that were reported before they ended", "more than {} were open";
     QuicConnections "quic-connections" 1 << 14, "QUIC connections that were reported before they ended", "more than {} were open";
@@ -80,7 +80,7 @@ bounds! {
     EarlyCalls "early-calls" 1024, "socket calls", "more than {} came before the first packet of their connection";
     Sockets "sockets" 1 << 17, "socket calls", "more than {} sockets were open";
     Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
-    Spans "spans" 1 << 17, "requests whose parent request is not reported", "more than {} began and ended in the meantime";
+    Spans "spans" 1 << 17, "requests whose parent request is not reported", "more than {} began and ended while it was open";
     // --- what a run keeps of them ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
     Asked "asked" 1 << 20, "requests that were not matched with a log line", "there are more than {}";

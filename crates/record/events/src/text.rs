@@ -112,7 +112,7 @@ impl fmt::Display for Wrong {
             Self::Short(what) | Self::Empty(what) => {
                 write!(
                     f,
-                    "{what} is missing; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"
+                    "the {what} is missing; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"
                 )
             }
             Self::Number(text) => write!(

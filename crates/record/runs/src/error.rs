@@ -89,7 +89,8 @@ impl Error {
     }
 
     pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {
-        let hint = "check that it is a readable run directory of this version of stackline";
+        let hint =
+            "check that the run directory is readable and was written by this version of stackline";
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn open_bounded(path: &Path) -> io::Result<File> {
     match file.metadata()?.len() {
         size if size > most => Err(io::Error::new(
             ErrorKind::FileTooLarge,
-            format!("it has {size} bytes, more than the limit of {most}"),
+            format!("it is {size} bytes long, more than the limit of {most}"),
         )),
         _ => Ok(file),
     }

@@ -134,8 +134,8 @@ impl KeptRun {
     pub fn keep_note(&self, note: &str) -> Result<(), Error> {
         if note.len() > LONGEST_NOTE {
             return Err(Error::input(
-                format!("the note has {} bytes", note.len()),
-                format!("notes may have at most {LONGEST_NOTE} bytes"),
+                format!("the note is {} bytes long", note.len()),
+                format!("notes may be at most {LONGEST_NOTE} bytes long"),
             ));
         }
         files::must_be_own(&self.path)?;

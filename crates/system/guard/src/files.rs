@@ -56,7 +56,7 @@ fn open_pipe(path: &Path, patience: Duration) -> io::Result<File> {
     if retry_on_intr(|| poll(&mut waiting, Some(&patience)))? == 0 {
         return Err(io::Error::new(
             io::ErrorKind::TimedOut,
-            "it is a pipe with no writer",
+            "it is a pipe nobody is writing to",
         ));
     }
     rustix::fs::fcntl_setfl(&pipe, rustix::fs::fcntl_getfl(&pipe)? - OFlags::NONBLOCK)?;

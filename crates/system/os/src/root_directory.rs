@@ -114,7 +114,7 @@ impl Root {
         target
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
-            .ok_or_else(|| format!("/{path} has no target"))
+            .ok_or_else(|| format!("the target of /{path} has no name"))
     }
 
     /// Whether a file exists.

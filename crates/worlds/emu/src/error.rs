@@ -21,7 +21,7 @@ pub(crate) fn call_failed(what: &str, error: impl Into<io::Error>) -> Error {
 pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Error {
     let error = error.into();
     let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
-        let reason = "perhaps a container or a security policy forbids it";
+        let reason = "perhaps a container or a security policy forbids this";
         return environment(format!(
             "an emulated network needs {what}, which cannot be created: {error} ({reason})"
         ));

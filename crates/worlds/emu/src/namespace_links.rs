@@ -59,7 +59,7 @@ pub(crate) fn set_loopback_up(batch: &mut RtnlBatch) {
 /// The central end of a host's pair up.
 pub(crate) fn set_central_end_up(number: u32, batch: &mut RtnlBatch) {
     batch.change(
-        "bringing up the central end of a pair",
+        "bringing up the central end of a virtual Ethernet pair",
         Message::SetLink(up(central_index(number))),
     );
 }

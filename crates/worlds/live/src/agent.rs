@@ -149,13 +149,35 @@ fn hello() -> AgentHello {
     }
 }
 
-/// The address that packets to other networks leave from; none is sent.
+/// The address that packets to other networks leave from; none is sent. Without a way there, the first of an interface that is up.
 fn own_address() -> Option<String> {
     const ELSEWHERE: [(&str, &str); 2] =
         [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
-    ELSEWHERE
+    let routed = ELSEWHERE
         .iter()
-        .find_map(|(from, to)| source_address(from, to))
+        .find_map(|(from, to)| source_address(from, to));
+    routed.or_else(interface_address)
+}
+
+fn interface_address() -> Option<String> {
+    use nix::net::if_::InterfaceFlags;
+    let addresses: Vec<_> = nix::ifaddrs::getifaddrs().ok()?.collect();
+    let up = addresses.iter().filter(|interface| {
+        interface.flags.contains(InterfaceFlags::IFF_UP)
+            && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    });
+    let found: Vec<_> = up.filter_map(|interface| interface.address).collect();
+    let four = |address: &nix::sys::socket::SockaddrStorage| {
+        Some(address.as_sockaddr_in()?.ip().to_string())
+    };
+    let six = |address: &nix::sys::socket::SockaddrStorage| {
+        let ip = address.as_sockaddr_in6()?.ip();
+        (!ip.is_unicast_link_local()).then(|| ip.to_string())
+    };
+    found
+        .iter()
+        .find_map(four)
+        .or_else(|| found.iter().find_map(six))
 }
 
 /// The address that packets from `from` to `to` leave from.

@@ -72,7 +72,7 @@ impl AgentTask {
         if self.flow.is_some_and(|first| {
             u64::from(first) + u64::from(self.work.replicas) > u64::from(unit_ids::LAST_FLOW)
         }) {
-            return refuse("more flows than there are flow ids".into());
+            return refuse("more flows than there are flow IDs".into());
         }
         table.accepts(&self.stack)?;
         let fixed = [&self.work.data.unit, &self.work.data.reply]

@@ -20,7 +20,7 @@ pub use traced_run::{KeepHostLog, LiveRunTrace};
 use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::cpu_placement;
 use crate::error::{Error, Result};
-use crate::launch::Launcher;
+use crate::launch::{AgentProcess, Launcher};
 use clocks::RunningClockQueries;
 use mailbox::{AgentWait, LOOK, Mail, read_mail, silence_error};
 use stackline_core::plan::HostPlan;
@@ -130,7 +130,12 @@ impl<'p> Coordinator<'p> {
             missing.join(", "),
             LOGIN.as_secs()
         ))
-        .hint("`ssh DESTINATION stackline agent` must start at once and without a prompt")
+        .hint(
+            missing
+                .iter()
+                .find_map(|host| self.agents.get(*host))
+                .map_or("start it again", AgentProcess::how_to_start),
+        )
     }
 
     /// Whose agents have not greeted.

@@ -420,7 +420,7 @@ fn settle(task: &AgentTask, thread: u32) -> Result<()> {
     }
     if task.nice != 0 {
         usage::set_nice(task.nice).map_err(|e| {
-            Error::environment(format!("the priority {} is not permitted: {e}", task.nice))
+            Error::environment(format!("the niceness {} is not permitted: {e}", task.nice))
         })?;
     }
     // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
@@ -446,7 +446,7 @@ fn unit_bytes(task: &AgentTask) -> Result<usize> {
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
         return Err(Error::environment(format!(
-            "data units of {}, plus any VIRTUAL MEMORY, do not fit in this host's memory (replicas: {}; available: {})",
+            "data units of {}, plus any VIRTUAL MEMORY, need more than half of this host's memory (replicas: {}; available: {})",
             stackline_core::units::format_size(unit),
             task.work.replicas,
             stackline_core::units::format_size(available)

@@ -124,7 +124,7 @@ impl Launcher {
             return Err(Error::input(format!(
                 "the directory and share of host {name} are set where its agent is started"
             ))
-            .hint("omit `files` and `share` there, and start `stackline agent` with --files or --share"));
+            .hint("omit `files` and `share` in the specification, and start `stackline agent` with --files or --share"));
         }
         let mut command = self.command(name, host);
         command
@@ -307,15 +307,15 @@ impl AgentProcess {
             }
             Via::Exec(command) => {
                 let failure = Error::environment(format!(
-                    "no agent by the command `{command}` (host {}){status}{said}",
+                    "the command `{command}` started no agent (host {}){status}{said}",
                     self.name
                 ));
                 match said {
-                    s if s.contains("TTY") => failure.hint("give it no terminal: `docker exec -i`, not `-it`"),
+                    s if s.contains("TTY") => failure.hint("do not allocate a terminal: `docker exec -i`, not `-it`"),
                     s if s.contains("stackline") && s.contains("not found") => {
-                        failure.hint("install stackline where the command runs it, or write its path")
+                        failure.hint("install stackline where the command runs it, or use its full path")
                     }
-                    _ => failure.hint("it must start `stackline agent` with its standard input and output (docker and kubectl: `exec -i`)"),
+                    _ => failure.hint("the command must start `stackline agent` with its own standard input and output (docker and kubectl: `exec -i`)"),
                 }
             }
         }
@@ -335,7 +335,7 @@ impl AgentProcess {
         if matches!(self.via, Via::Tcp(_)) {
             let (why, hint) = self.words_of_the_connection();
             let what = format!(
-                "the agent on host {} is gone in the middle of a run",
+                "the agent on host {} disappeared in the middle of a run",
                 self.name
             );
             return Error {
@@ -395,6 +395,21 @@ impl AgentProcess {
             Ok(())
         } else {
             Err(self.died())
+        }
+    }
+
+    /// What helps where it does not answer.
+    #[must_use]
+    pub const fn how_to_start(&self) -> &'static str {
+        match self.via {
+            Via::Local => "this machine is overloaded; try again when it has less to do",
+            Via::Ssh(_) => {
+                "`ssh DESTINATION stackline agent` must start at once and without a prompt"
+            }
+            Via::Tcp(_) => "the host of `stackline agent --listen` is overloaded or suspended",
+            Via::Exec(_) => {
+                "the command of `via exec` must start `stackline agent` at once, with its own standard input and output"
+            }
         }
     }
 

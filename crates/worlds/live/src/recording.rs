@@ -181,7 +181,7 @@ impl StoredEventLogs {
         if self.bytes + length > MAX_EVENT_LOG_BYTES {
             return Err(io::Error::new(
                 io::ErrorKind::StorageFull,
-                "the run has more than 32 GiB of them",
+                "the run has more than 32 GiB of events",
             ));
         }
         if self.file.is_none() && self.bytes + length <= self.in_memory {

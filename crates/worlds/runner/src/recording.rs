@@ -208,11 +208,14 @@ impl Traces {
                     host: u32::try_from(host).ok(),
                 });
             } else {
-                let names: Vec<&str> = ports
+                let mut names: Vec<String> = ports
                     .iter()
                     .take(12)
-                    .map(|port| port.name.as_str())
+                    .map(|port| port.name.clone())
                     .collect();
+                if let more @ 1.. = ports.len() - names.len() {
+                    names.push(format!("{more} more"));
+                }
                 let what = format!(
                     "network {} has no port `{name}` and no host of that name",
                     network.name

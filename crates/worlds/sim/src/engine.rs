@@ -168,7 +168,10 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             })
             .collect();
         words.dedup();
-        words.truncate(4);
+        if let more @ 1.. = words.len().saturating_sub(4) {
+            words.truncate(4);
+            words.push(format!("{more} more wait"));
+        }
         let words = words.join(", ");
         if self.time.carrier.deadline().is_some() || self.time.shared.next_timer().is_some() {
             let cap = (cap - Instant(0)).seconds();

@@ -5,5 +5,5 @@ pub use stackline_core::error::{Error, Result};
 /// The peer closed or reset the connection at a wrong moment.
 pub(crate) fn connection_vanished(when: &str) -> Error {
     Error::measurement(format!("the peer closed the connection {when}"))
-        .hint("it ended early, because of its `timeout` option or because the two sides of the procedure disagree")
+        .hint("the peer ended early, because of its `timeout` option or because the two sides of the procedure disagree")
 }

@@ -237,7 +237,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
         if self.events > self.limits.events {
             let most = self.limits.events;
-            let words = format!("it takes more than {most} simulated events");
+            let words = format!("the run takes more than {most} simulated events");
             return Err(Error::new(Blame::Interrupted, words));
         }
         if self.steps > self.limits.steps_an_instant {

@@ -79,7 +79,7 @@ impl ThreadFollower {
     ) -> Result<(), String> {
         let kernel = self.kernel_numbers(&[(std::process::id(), thread)])?;
         if kernel.is_empty() {
-            return Err("its kernel thread id is unknown".into());
+            return Err("its kernel thread ID is unknown".into());
         }
         trace.follow_threads(&kernel)
     }

@@ -66,7 +66,7 @@ impl JoinedProcesses {
         let mut joined = Self::default();
         if let Some(gone) = names.pids.iter().find(|pid| !is_running(**pid)) {
             return Err(Error::input(format!("no process {gone} is running here"))
-                .hint("`pgrep -n NAME` prints a program's process id"));
+                .hint("`pgrep -n NAME` prints a program's process ID"));
         }
         joined.named.extend(&names.pids);
         if !names.containers.is_empty() {
@@ -82,7 +82,7 @@ impl JoinedProcesses {
                 .filter(|groups| !groups.is_empty())
                 .ok_or_else(|| {
                     Error::environment(format!(
-                        "no control groups are mounted here, so {what} has none"
+                        "no control groups are mounted here, so {what} cannot be found"
                     ))
                     .hint("use `--pid PID` for a process and its children")
                 })

@@ -20,11 +20,11 @@ impl TraceOutcome {
             })
             .collect();
         let requests =
-            counted_requests(&self.by_protocol).unwrap_or_else(|| "no request was seen".to_owned());
+            counted_requests(&self.by_protocol).unwrap_or_else(|| "no requests".to_owned());
         lines.push(format!(
-            "{requests} from {} packets and {} records in {}; packets lost: {}, records lost: {}; tracing took {} of CPU time{}",
-            self.packets,
-            self.records,
+            "{requests} from {} and {} in {}; packets lost: {}, records lost: {}; tracing took {} of CPU time{}",
+            units::counted(self.packets, "packet"),
+            units::counted(self.records, "record"),
             units::format_time(self.seconds),
             self.lost_packets,
             self.lost_records,
@@ -82,7 +82,7 @@ impl TraceOutcome {
                 before.call_times.len(),
                 was / is.max(1e-9)
             ),
-            _ => "no request was seen, so there is nothing to compare".to_owned(),
+            _ => "at least one run has no requests, so nothing can be compared".to_owned(),
         }
     }
 }

@@ -35,9 +35,9 @@ impl Privilege {
         let name = self.name;
         match (self.is_in(status, "CapEff:"), self.is_in(status, "CapBnd:")) {
             (true, _) => format!(
-                "{name} is held, but something else forbids it (a security module or a user namespace)"
+                "{name} is held, but something else denies access (a security module or a user namespace)"
             ),
-            (false, true) => format!("run it as root, or with {name}"),
+            (false, true) => format!("run stackline as root, or with {name}"),
             // No process of a container can get what that was not given.
             (false, false) => format!(
                 "this container lacks {name}: start it with `--privileged`, or trace it from outside with `--container`"
@@ -70,7 +70,7 @@ mod tests {
         };
         let all = 0x1ff_ffff_ffff;
         let advice = |status: String| PACKETS.advice_by(&status);
-        assert!(advice(status(0, all)).contains("run it as root"));
+        assert!(advice(status(0, all)).contains("run stackline as root"));
         assert!(advice(status(0, all & !(1 << 13))).contains("--privileged"));
         assert!(advice(status(1 << 13, all)).contains("something else"));
         assert!(advice(String::new()).contains("CAP_NET_RAW"));

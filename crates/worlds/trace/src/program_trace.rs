@@ -181,7 +181,11 @@ impl TraceSession {
             sources.has_threads(),
             only_traced,
             options.keep_contents,
-            ThreadDirectory::new(sources.numbers().clone(), ContainerNames::new(is_here)),
+            ThreadDirectory::new(
+                sources.numbers().clone(),
+                ContainerNames::new(is_here),
+                is_here,
+            ),
         );
         let end = ObservationEnd::default();
         recorder = recorder.observed_until(end.clone());

@@ -111,7 +111,12 @@ fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
         "{} cannot be started: {cause}",
         name.to_string_lossy()
     ))
-    .hint("check that it is installed and in $PATH")
+    .hint(match cause.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "the file is not executable (`chmod +x FILE`), or it is a directory"
+        }
+        _ => "check that it is installed and in $PATH",
+    })
 }
 
 /// The programs that the words of a command line name.

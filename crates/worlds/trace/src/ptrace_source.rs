@@ -1,7 +1,7 @@
 //! Programs that are stopped at their calls, where the kernel's trace events are not to be had: the command that each is started by,
 //! and what it reports. Reports of several programs are kept apart: each may have process numbers of its own.
 
-use crate::thread_directory::own_thread;
+use crate::thread_directory::{THREAD_NUMBERS, own_thread};
 use stackline_core::error::{Error, Result};
 use stackline_guard::scratch::ScratchDirectory;
 use stackline_monitor::observe::ptrace::record::{
@@ -16,8 +16,6 @@ use std::process::{Command, Stdio};
 
 /// The hidden command of this program that does it.
 const COMMAND: &str = "ptrace";
-/// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which program it is.
-const NUMBERS: u32 = 1 << 22;
 
 fn own() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| {
@@ -100,11 +98,11 @@ impl PtraceSource {
         let reader = PtraceRecordReader::create(&path).map_err(failed)?;
         let number = u32::try_from(number + 1)
             .unwrap_or(0)
-            .min(u32::MAX / NUMBERS);
+            .min(u32::MAX / THREAD_NUMBERS);
         Ok(Self {
             reader,
             path,
-            base: number * NUMBERS,
+            base: number * THREAD_NUMBERS,
             begun: false,
             contents,
         })
@@ -153,7 +151,7 @@ impl PtraceSource {
                 at_ns,
                 thread: own_thread(),
                 what: ThreadChange::Forked {
-                    child: self.base + thread % NUMBERS,
+                    child: self.base + thread % THREAD_NUMBERS,
                     is_process: Some(true),
                 },
             })
@@ -164,7 +162,7 @@ impl PtraceSource {
     /// What a record says of a socket or a thread, beside what passed in a stream.
     fn event(&self, record: PtraceRecord) -> Option<PtraceEvent> {
         let (at_ns, thread) = (record.at_ns, record.thread);
-        let id = |thread: u32| self.base + thread % NUMBERS;
+        let id = |thread: u32| self.base + thread % THREAD_NUMBERS;
         let event = |socket, what| {
             PtraceEvent::Socket(SocketEvent {
                 at_ns,
@@ -303,7 +301,7 @@ mod tests {
             })
             .collect();
         let of = |base: u32| vec![base + 2, base + 2, base + 3];
-        assert_eq!(threads, [of(NUMBERS), of(2 * NUMBERS)]);
+        assert_eq!(threads, [of(THREAD_NUMBERS), of(2 * THREAD_NUMBERS)]);
         let path = sources[0].path.clone();
         drop(sources);
         assert!(!path.exists(), "no pipe is left");

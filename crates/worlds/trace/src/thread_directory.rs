@@ -25,8 +25,13 @@ struct TracedThread {
 }
 
 /// Threads by their numbers.
+/// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which stopped program it is of.
+pub(crate) const THREAD_NUMBERS: u32 = 1 << 22;
+
 #[derive(Debug, Default)]
 pub(crate) struct ThreadDirectory {
+    /// Programs run beside this process, with the same numbers.
+    is_here: bool,
     threads: HashMap<u32, TracedThread>,
     /// Processes that a thread began, each from when to when.
     begun: HashMap<u32, VecDeque<(u32, u64, u64)>>,
@@ -75,8 +80,9 @@ fn collectors(process: u32) -> Vec<u32> {
 
 impl ThreadDirectory {
     /// Knows no thread but by those numbers, and containers if they are looked for.
-    pub(crate) fn new(numbers: ThreadNumbers, containers: ContainerNames) -> Self {
+    pub(crate) fn new(numbers: ThreadNumbers, containers: ContainerNames, is_here: bool) -> Self {
         Self {
+            is_here,
             numbers,
             containers,
             ..Self::default()
@@ -281,9 +287,13 @@ impl ThreadDirectory {
         self.threads.get(&thread).map(|known| known.process)
     }
 
-    /// The process of a thread, by the number that this process sees.
+    /// The process of a thread, by the number that this process sees. A stopped program on a host of a network has numbers of its own.
     pub(crate) fn pid(&self, thread: u32) -> Option<u32> {
-        self.numbers.own(self.process(thread)?)
+        let process = self.process(thread)?;
+        if process >= THREAD_NUMBERS {
+            return self.is_here.then_some(process % THREAD_NUMBERS);
+        }
+        self.numbers.own(process)
     }
 
     /// Whether a thread is of the last of so many programs that the trace starts; `None` where its program is not known, or others
@@ -343,6 +353,27 @@ mod tests {
         assert!(who.is_traced(thread));
         assert_eq!(who.process(thread), Some(pid));
         assert_eq!(who.program(thread, ""), "worker");
+    }
+
+    /// A stopped program has a number as processes beside this one have, where it runs beside it.
+    #[test]
+    fn stopped_programs_have_numbers_of_this_machine_only_here() {
+        let thread = 2 * THREAD_NUMBERS + 4711;
+        for (is_here, pid) in [(true, Some(4711)), (false, None)] {
+            let mut who = ThreadDirectory {
+                is_here,
+                ..ThreadDirectory::default()
+            };
+            let known = TracedThread {
+                process: thread,
+                name: "python3".into(),
+                container: None,
+                traced: true,
+                program: 1,
+            };
+            who.insert(thread, known);
+            assert_eq!(who.pid(thread), pid);
+        }
     }
 
     #[test]

@@ -91,12 +91,14 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
                 (Some(_), true) => ADMINISTRATION,
                 _ => PACKETS,
             };
-            Error::environment(format!("cannot capture packets of {}: {error}", door.name)).hint(
-                format!(
-                    "{}; an emulated network needs no privileges: `--on NETWORK`",
-                    needed.advice()
-                ),
-            )
+            Error::environment(format!(
+                "cannot capture packets of `{}`: {error}",
+                door.name
+            ))
+            .hint(format!(
+                "{}; an emulated network needs no privileges: `--on NETWORK`",
+                needed.advice()
+            ))
         })?;
         captures.push((host, capture));
     }
@@ -228,7 +230,7 @@ impl Sources {
             absent.insert(
                 "packets, trace events".into(),
                 format!(
-                    "requests are those visible in the programs' calls (ptrace), without their delays in the network and within programs; {}",
+                    "only requests visible in the programs' calls (ptrace) are kept, without their delays in the network and within programs; {}",
                     PACKETS.advice()
                 ),
             );

@@ -135,9 +135,13 @@ impl BlastChannelOptions {
             self.blast.packet
         };
         if packet > most || most < least {
-            let what = format!(
-                "this path cannot carry packets with {packet} B of data: the maximum is {most} B"
-            );
+            let what = if most < least {
+                format!("this path carries {most} B of data per packet, and {least} B are needed")
+            } else {
+                format!(
+                    "this path cannot carry packets with {packet} B of data: the maximum is {most} B"
+                )
+            };
             return Err(Error::Options(format!(
                 "{what}; hint: omit the packet size, or raise the MTU"
             )));

@@ -42,7 +42,7 @@ fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
         pairs => format!(" (means over {pairs} pairs)"),
     };
     let sentence = format!(
-        "no monitored resource was at its limit: initiator and responder are on one machine, and are on the CPU {} and {} of the time{mean}",
+        "no monitored resource was at its limit; initiator and responder, both on one machine, are on the CPU {} and {} of the time{mean}",
         percent(ends.0),
         percent(ends.1)
     );
@@ -80,7 +80,7 @@ fn words(
     let explained = percent(explained);
     let figure = if known {
         format!(
-            "{whole} {} of the time, of which {explained} is explained",
+            "{whole} {} of the time; other findings explain {explained}",
             percent(unused)
         )
     } else {

@@ -334,7 +334,7 @@ fn a_short_period_is_too_few_steps_for_the_cost_of_a_host() {
     ];
     assert_eq!(
         summarise(&two, &records)[0].absent["host_cpu"],
-        "the parts ran on several hosts"
+        "the parts ran on different hosts"
     );
 }
 

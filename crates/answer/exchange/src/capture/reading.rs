@@ -377,7 +377,7 @@ impl SharedCaptureState<'_> {
                 match self.builder.datagram(host, door, at_ns, datagram, data) {
                     OfDatagram::Read => {}
                     OfDatagram::Foreign => see.unread(
-                        "carry UDP that is neither DNS nor QUIC captured from its beginning",
+                        "carry UDP but neither DNS nor a QUIC connection captured from its beginning",
                     ),
                     OfDatagram::Unreadable => see.unread("are not complete DNS messages"),
                 }

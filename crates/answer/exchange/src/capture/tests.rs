@@ -185,7 +185,7 @@ fn packets_that_were_not_read_are_counted_by_kind() {
         [
             "packets not read because they are IP fragments of incomplete packets: 1 of 9",
             "packets not read because they are not complete DNS messages: 1 of 9",
-            "packets not read because they carry UDP that is neither DNS nor QUIC captured from its beginning: 1 of 9",
+            "packets not read because they carry UDP but neither DNS nor a QUIC connection captured from its beginning: 1 of 9",
             "packets not read because they carry neither TCP nor UDP: 1 of 9",
             "packets not read because they do not carry IP: 1 of 9",
             "packets not read because they have truncated or damaged headers: 3 of 9",

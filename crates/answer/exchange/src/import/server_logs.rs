@@ -143,8 +143,8 @@ fn refused(read: &Entries, alone: u64, ambiguous: u64) -> BTreeMap<String, u64> 
     let counts = unread
         .map(|(why, count)| (format!("not read: {why}"), *count))
         .chain([
-            ("match no captured request".to_owned(), alone),
-            ("match several requests".to_owned(), ambiguous),
+            ("matching no captured request".to_owned(), alone),
+            ("matching several requests".to_owned(), ambiguous),
         ]);
     counts.filter(|(_, count)| *count > 0).collect()
 }

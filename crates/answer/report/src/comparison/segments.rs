@@ -36,7 +36,7 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
         last = segment.to.as_ref();
         rows.push(row(segment));
     }
-    let notes = "An interval covers variation from unit to unit within each run, not other\nchanges between the two runs.\n";
+    let notes = "An interval covers variation from unit to unit within each run, not changes\nbetween the two runs.\n";
     table(&rows) + notes
 }
 

@@ -428,7 +428,7 @@ fn limits(outcome: &FactorOutcome) -> String {
         return String::new();
     };
     let mut out = format!(
-        "\nif a factor were ideal ({}, simulated as a thousand times better, all others at their first level):\n",
+        "\ngain in {} if a factor were ideal (simulated as a thousand times better, all others at their first level):\n",
         first.name
     );
     for limit in &outcome.limits {
@@ -489,7 +489,7 @@ fn offers(outcome: &FactorOutcome) -> String {
     }
     let align = [Align::Right, Align::Right, Align::Left, Align::Left];
     format!(
-        "\nwhat to buy: no other combination gains more for the money\n{}",
+        "\nwhat to buy: no other combination gains more at the same or lower cost\n{}",
         table(&rows, &align)
     )
 }

@@ -263,7 +263,7 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
             most,
             weight,
         } => format!(
-            ", RED from {} to {}, at most {}, weight {weight}",
+            ", RED from {} to {}, max_p {}, weight {weight}",
             units::format_size(*min_bytes),
             units::format_size(*max_bytes),
             percent(*most)
@@ -276,7 +276,7 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
             flows,
             quantum,
         } => {
-            format!(", FQ-CoDel {target} in {interval}, {flows} queues of {quantum} B per turn")
+            format!(", FQ-CoDel {target} in {interval}, {flows} queues, quantum {quantum} B")
         }
     }
 }

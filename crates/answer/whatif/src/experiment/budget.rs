@@ -54,14 +54,14 @@ impl RunBudget {
             / self.at_once as f64;
         let late = if takes > self.within.as_secs_f64() {
             format!(
-                "; it does not fit: it would take about {}, and no smaller design is useful",
+                "; the design does not fit: it would take about {}, and no smaller one is useful",
                 units::format_time(takes)
             )
         } else {
             String::new()
         };
         format!(
-            "within {within}, with runs of {runs} each: {design}, {combinations} of {full} combinations, replicates: {replicates}; {lost}{late}"
+            "within {within}, with runs of {runs} each: {design}, {combinations} of {full} possible combinations, replicates: {replicates}; {lost}{late}"
         )
     }
 }

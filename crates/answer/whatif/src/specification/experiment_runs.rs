@@ -572,7 +572,7 @@ pub(crate) fn carry_out(
 
 fn scratch_directory() -> Result<ScratchDirectory> {
     scratch::create_directory("factors")
-        .map_err(|error| Error::environment(format!("cannot create a directory: {error}")))
+        .map_err(|error| Error::environment(format!("cannot create a scratch directory: {error}")))
 }
 
 /// How long one run takes with all factors at their first level.

@@ -313,7 +313,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
         let (block, end) = (u64::from(set.about.block_size), first.saturating_add(count));
         if end > set.about.blocks() {
             let words = format!(
-                "{}: block count {}, range end {end}",
+                "{}: block count {}, but range ends at {end}",
                 set.about.name,
                 set.about.blocks()
             );

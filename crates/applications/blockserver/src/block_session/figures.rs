@@ -68,7 +68,7 @@ impl BlockSessionFigures {
         );
         let _ = writeln!(out, "useful throughput            {}", format_rate(useful));
         let late = format_rate(score.late_bytes as f64 * 8.0 / seconds);
-        let _ = writeln!(out, "blocks arrived too late      {} ({late})", score.late);
+        let _ = writeln!(out, "blocks that arrived too late {} ({late})", score.late);
         if score.missing > 0 {
             let _ = writeln!(out, "blocks that were not sent    {}", score.missing);
         }

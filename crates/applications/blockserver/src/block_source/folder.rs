@@ -90,7 +90,9 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
             executable,
             is_directory,
         });
-        at = at.checked_add(bytes).ok_or_else(|| damaged("sizes"))?;
+        at = at
+            .checked_add(bytes)
+            .ok_or_else(|| damaged("its sizes overflow"))?;
     }
     if at != bytes {
         return Err(damaged(

@@ -141,7 +141,7 @@ impl Gateway {
             return Some(answer);
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let words = format!("this gateway is read-only: {METHODS}");
+            let words = format!("this gateway is read-only: use {METHODS}");
             let mut answer = refused(&GatewayFault::new(StatusCode::METHOD_NOT_ALLOWED, words));
             answer
                 .headers_mut()

@@ -36,7 +36,7 @@ fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
             )))
         }
         _ => Err(BlockConnectionEnd::Broken(
-            "the master did not answer".into(),
+            "the master's answer is invalid".into(),
         )),
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarr
 const EXAMPLES: &str = "as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, \
                         --over tty, --over 'tty(bits = 8)'";
 /// The options of PUP.
-const PUP_OPTIONS: &str = "pup takes packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, and timeout = TIME (fixed; otherwise it adapts to the round trip)";
+const PUP_OPTIONS: &str = "pup takes packet = 1 to 532 (bytes of data), send_buffer and receive_buffer = SIZE, and timeout = TIME (fixed; otherwise it adapts to the round-trip time)";
 
 fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _))))
@@ -101,7 +101,8 @@ fn named(over: &str) -> Result<(&str, Vec<(&str, &str)>)> {
         return Ok((text, Vec::new()));
     };
     let inner = rest.strip_suffix(')').ok_or_else(|| {
-        Error::input(format!("--over {over} has an unclosed bracket")).hint("as in 'tcp(nodelay)'")
+        Error::input(format!("--over {over} has an unclosed bracket"))
+            .hint("close it, as in 'tcp(nodelay)'")
     })?;
     Ok((
         name.trim(),

@@ -146,8 +146,8 @@ impl DisplayTestbed {
     #[must_use]
     pub fn place(&self) -> String {
         match self.class {
-            DisplaySceneClass::Local => "the same host".to_owned(),
-            _ => format!("{} from {} over {}", self.to, self.from, self.over),
+            DisplaySceneClass::Local => "the client's host".to_owned(),
+            _ => format!("{}, client at {}, over {}", self.to, self.from, self.over),
         }
     }
 
@@ -157,12 +157,12 @@ impl DisplayTestbed {
         let absent = row.trials.is_empty().then(|| match row.rate {
             "construction" => {
                 format!(
-                    "has no rate: host {} has no cost for operations, messages or bytes",
+                    "no rate: host {} has no cost for operations, messages or bytes",
                     self.client()
                 )
             }
-            "display" => "has no rate: --draw sets no cost for anything that is drawn".to_owned(),
-            _ => "has no rate: hosts, drawing and links all cost nothing".to_owned(),
+            "display" => "no rate: --draw sets no cost for anything that is drawn".to_owned(),
+            _ => "no rate: hosts, drawing and links all cost nothing".to_owned(),
         });
         DisplayRateRow { absent, ..row }
     }

@@ -184,7 +184,7 @@ fn judged(over: &str, world: World) -> Result<Stack> {
             "--over {over}: lists and blocks can only be sent over tcp"
         ));
         return Err(
-            error.hint("set only tcp options, as in --over 'tcp(receive_buffer = 128 KiB)'")
+            error.hint("use tcp and its options, as in --over 'tcp(receive_buffer = 128 KiB)'")
         );
     }
     Ok(stack)

@@ -34,7 +34,7 @@ pub(crate) struct AgentFlags {
     /// Serve coordinators that connect to this address and know the secret, as `host b via tcp "ADDRESS:PORT"`; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
-    /// File whose first line is the secret; by default $STACKLINE_AGENT_SECRET, else ~/.config/stackline/agent.secret, which --listen creates if missing
+    /// File whose first line is the secret; by default the secret in $STACKLINE_AGENT_SECRET, else ~/.config/stackline/agent.secret, which --listen creates if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// Pass stdin and stdout on to an agent that listens (started by `run`)

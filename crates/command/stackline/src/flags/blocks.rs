@@ -191,7 +191,7 @@ Examples:
 
 A picture (PNG, JPEG, TIFF, GeoTIFF) becomes a pyramid of tiles of 128 by 128 pixels, 48 KiB each, \
 first built in an unnamed file in $TMPDIR that is as large as the set. Several sources are loaded like a \
-directory. An interrupted load resumes where it stopped when it is started again.";
+directory. An interrupted load, when started again, resumes where it stopped.";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BlocksLoad {
@@ -205,7 +205,7 @@ pub(crate) struct BlocksLoad {
     /// Block size; for a picture, the size of its tiles
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) block: Option<u64>,
-    /// Copies of each block, each on a different server if there are enough
+    /// Copies of each block, on different servers if there are enough
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(limits::MOST_REPLICAS)), default_value = "1")]
     pub(crate) replicas: u8,
     /// Which block goes on which disk: round-robin, random[:SEED], hash, tiles, given:DISK,DISK... or given:FILE

@@ -66,7 +66,7 @@ pub(crate) struct DisplayVserver {
     /// Address to listen on: ikp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) listen: DisplayAddress,
-    /// File whose first line is the secret that clients must know; by default $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is created if missing
+    /// File whose first line is the secret that clients must know; by default the secret in $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// How often to poll the program for output, as systems without output notification do; by default, output is seen at once
@@ -87,7 +87,7 @@ pub(crate) struct DisplayExecute {
     /// Address of the V-server: ikp:HOST:PORT
     #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) program: DisplayAddress,
-    /// File whose first line is the V-server's secret; by default $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
+    /// File whose first line is the V-server's secret; by default the secret in $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display that receives the program's requests
@@ -100,10 +100,10 @@ pub(crate) struct DisplayExecute {
 
 #[derive(Args, Debug)]
 pub(crate) struct DisplayInternet {
-    /// Address to listen on: ikp:HOST:PORT. Clients connect through this server as vio:HOST:PORT/ADDRESS
+    /// Address to listen on: ikp:HOST:PORT. Clients connect through this server using vio:HOST:PORT/ADDRESS
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7089")]
     pub(crate) listen: DisplayAddress,
-    /// File whose first line is the secret that clients must know; by default $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is created if missing
+    /// File whose first line is the secret that clients must know; by default the secret in $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 }
@@ -113,7 +113,7 @@ pub(crate) struct DisplayAgent {
     /// Address for clients: HOST:PORT, unix:PATH or pup:HOST:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7086")]
     pub(crate) listen: DisplayAddress,
-    /// File whose first line is the secret for both clients and display; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing
+    /// File whose first line is the secret for both clients and display; by default the secret in $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display
@@ -132,12 +132,12 @@ pub(crate) struct DisplayTerminal {
     /// Address to listen on: HOST:PORT, unix:PATH, or pup:HOST:PORT for PUP TELNET
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
     pub(crate) listen: DisplayAddress,
-    /// File whose first line is the secret that the other end must know; by default $STACKLINE_TERMINAL_SECRET, else
+    /// File whose first line is the secret that the other end must know; by default the secret in $STACKLINE_TERMINAL_SECRET, else
     /// ~/.config/stackline/terminal.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. Its standard error is shown on
-    /// the terminal if a person is connected, but is printed here if `telnet --to` connects it to a display
+    /// The program and its arguments, such as `stackline display bench --to tty`, which draws on a terminal. The program's standard error is shown on
+    /// the terminal if a person is connected, but is printed here if `telnet --to` connects the program to a display
     #[arg(
         value_name = "PROGRAM",
         required = true,
@@ -152,7 +152,7 @@ pub(crate) struct DisplayTelnet {
     /// The terminal's address
     #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
     pub(crate) terminal: DisplayAddress,
-    /// File whose first line is the terminal's secret; by default $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
+    /// File whose first line is the terminal's secret; by default the secret in $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display that receives the program's requests; by default, the program talks to this terminal
@@ -171,7 +171,7 @@ pub(crate) struct DisplayServe {
     /// Address of the viewer page: HOST:PORT or unix:PATH
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
     pub(crate) view: DisplayAddress,
-    /// File whose first line is the secret that clients must know; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
+    /// File whose first line is the secret that clients must know; by default the secret in $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// Maximum memory for a client's symbols
@@ -187,7 +187,7 @@ pub(crate) struct DisplayBench {
     /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), vio:HOST:PORT/ADDRESS (through an internet server), ngp:ADDRESS (definitions are sent once; ngp-newest:ADDRESS if the newest of several changes is enough), `tty` (at the other end of this terminal), or `pipe` (standard output and input; results then go to standard error); by default, bench starts its own display
     #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
     pub(crate) to: Option<DisplayAddress>,
-    /// File whose first line is the display's secret; by default $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
+    /// File whose first line is the display's secret; by default the secret in $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     #[command(flatten)]
@@ -195,7 +195,7 @@ pub(crate) struct DisplayBench {
     /// Levels to measure; all four by default
     #[arg(long, value_name = "LEVEL,...", value_delimiter = ',', value_parser = choice::<DisplaySendLevel>())]
     pub(crate) level: Vec<DisplaySendLevel>,
-    /// Pictures to measure; the paper's three by default
+    /// Pictures to measure; the V-System paper's three by default
     #[arg(long, value_name = "PICTURE,...", value_delimiter = ',', value_parser = choice::<DisplayBenchPicture>())]
     pub(crate) picture: Vec<DisplayBenchPicture>,
     /// Trials for each rate
@@ -236,7 +236,7 @@ pub(crate) struct DisplayFactors {
     /// Runs of each combination, each with its own seed; by default two if their results are equal, else five
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) replicates: Option<u32>,
-    /// Skip the advice on what to change first, and the limit reached if a factor were infinite
+    /// Skip the advice on what to change first, and the limit reached if a factor no longer mattered
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Print JSON on stdout, as `stackline factors` does

@@ -32,7 +32,7 @@ pub(crate) struct Factors {
     /// The measurement on this line of the specification, if it has several
     #[arg(long, value_name = "NUMBER")]
     pub(crate) line: Option<usize>,
-    /// Skip finding the next limit if a factor were infinite
+    /// Skip finding the next limit if a factor no longer mattered
     #[arg(long)]
     pub(crate) no_limits: bool,
     /// Resume the interrupted experiment in the directory that it printed
@@ -46,7 +46,7 @@ pub(crate) struct Factors {
     pub(crate) on: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// With --on: programs as HOST -- COMMAND... for each, as in `trace`; the first HOST takes the place of the specification
+    /// With --on: programs, each as HOST -- COMMAND..., as in `trace`; the first HOST takes the place of the specification
     #[arg(
         value_name = "HOST -- COMMAND",
         trailing_var_arg = true,

@@ -35,7 +35,7 @@ pub(crate) struct ImportFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
     /// Keep request names whole, up to 256 bytes each, rather than without their values (URL queries, SQL literals and passwords, Redis keys,
-    /// users); also keep access log lines, and all span attributes and qlog data, including headers, statements and error texts.
+    /// user names); also keep access log lines, and all span attributes and qlog data, including headers, statements and error texts.
     /// Headers, bodies, rows and bound values in captures are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Export {
     /// Lifelines as OpenTelemetry spans, OTLP/protobuf
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp: Option<Option<PathBuf>>,
-    /// The same as OTLP/JSON
+    /// The same spans, OTLP/JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) otlp_json: Option<Option<PathBuf>>,
     /// A trace for Perfetto's viewer: a tar file with one file per host and a manifest

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 pub(super) const AFTER: &str = "\
 Examples:
-  stackline run examples/first.stackline --trace
+  stackline run wan.stackline --trace
   # a run, by name or directory
   stackline lifelines 20260101-120000-first
   stackline lifelines RUN --by server --slowest 3
@@ -26,7 +26,7 @@ pub(crate) struct LifelinesFlags {
     /// Number of the data field, counted from 1, that holds the unit id in events of other programs
     #[arg(long, value_name = "FIELD", default_value_t = 1, value_parser = unit_field)]
     pub(crate) unit: usize,
-    /// Events of other programs have the unit's stream, offset and bytes in fields 2 to 4, like stackline's own
+    /// Expect the unit's stream, offset and bytes in fields 2 to 4 of other programs' events, as in stackline's own
     #[arg(long)]
     pub(crate) ranges: bool,
     /// Also show times for each server, host, stack or flow

@@ -74,7 +74,7 @@ Examples:
   stackline net exec wan khons -- bash
 
 Programs that name the same network share it. The network exists as long as any of them runs; \
-nothing is left after the last one exits, unless `stackline net up` keeps it. Programs run as you, \
+nothing is left after the last one exits, unless `stackline net up` keeps the network. Programs run as you, \
 with your files, the network's host names in /etc/hosts, and control over their host's own network. \
 Exit codes: the program's; 128+N if signal N ended it; 127 if the program is not found; 126 if it \
 cannot be started.";

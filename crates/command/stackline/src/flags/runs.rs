@@ -23,7 +23,7 @@ pub(crate) struct RunsFlags {
     pub(crate) command: Option<RunsCommand>,
     /// List only runs whose name, specification or note contains this text
     pub(crate) text: Option<String>,
-    /// List all of them instead of the newest 20
+    /// List all runs instead of the newest 20
     #[arg(long)]
     pub(crate) all: bool,
     /// Print JSON

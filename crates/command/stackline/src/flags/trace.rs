@@ -14,7 +14,7 @@ Examples:
       curl http://web/
   stackline trace here -- ./server here -- ./client         # two here
   stackline trace --pid 4242 --for 10s                      # a running one
-  # a container; --unit nginx.service, --cgroup PATH
+  # a container; also --unit nginx.service, --cgroup PATH
   stackline trace --container web --for 10s
   stackline lifelines last; stackline diagnose last; stackline open
 
@@ -53,8 +53,8 @@ pub(crate) struct TraceFlags {
     /// What to record besides packets
     #[arg(long, value_parser = choice::<TraceScope>(), default_value_t = TraceScope::Calls)]
     pub(crate) see: TraceScope,
-    /// Keep request names whole, up to 256 bytes each, rather than without their values: HTTP targets with users, queries and fragments, SQL
-    /// statements with literals and passwords, Redis keys, login users, response texts. Headers, bodies, rows, bound values and error texts
+    /// Keep request names whole, up to 256 bytes each, rather than without their values: HTTP targets with userinfo, queries and fragments, SQL
+    /// statements with literals and passwords, Redis keys, login user names, response texts. Headers, bodies, rows, bound values and error texts
     /// are never kept
     #[arg(long)]
     pub(crate) keep_contents: bool,

@@ -47,7 +47,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let network = &network;
     if let Some(host) = second_host(network, &flags.command) {
         output::say(&format_args!(
-            "note: `{host} --` is passed to the program: `net exec` runs one program; `stackline trace --on` runs several"
+            "note: `{host} --` is passed to the program, because `net exec` runs only one; `stackline trace --on` runs several"
         ));
     }
     emulation.uses()?;
@@ -94,7 +94,7 @@ fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
         "{extra} has no effect: the network {} is already up",
         network.name
     );
-    let hint = format!("omit {extra}, or give the specification instead of the network");
+    let hint = format!("omit {extra}, or give the specification instead of the network name");
     Err(Error::input(message).hint(hint))
 }
 

@@ -114,13 +114,13 @@ pub(super) fn unknown(host: &str, networks: &[&Network]) -> Error {
         .map(|host| host.name.as_str())
         .collect();
     let whose = match networks {
-        [network] => format!("the network {} has", network.name),
-        _ => "the networks have".to_string(),
+        [network] => format!("the network {} has no host", network.name),
+        _ => "none of the networks has a host".to_string(),
     };
     let near = stackline_spec::nearest(host, names.iter().copied());
     let hint = near.map_or_else(
         || format!("the hosts are {}", names.join(", ")),
         |near| format!("did you mean `{near}`?"),
     );
-    Error::input(format!("{whose} no host {host}")).hint(hint)
+    Error::input(format!("{whose} {host}")).hint(hint)
 }

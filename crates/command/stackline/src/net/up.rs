@@ -90,7 +90,7 @@ pub(super) fn down(flags: &NetDown) -> Result {
             .iter()
             .map(|(_, description)| quoted(&description.network.name))
             .collect();
-        let message = format!("{} networks are up", kept.len());
+        let message = format!("{} networks are kept", kept.len());
         return Err(Error::input(message).hint(format!("choose one: {}", names.join(", "))));
     }
     if kept.is_empty() {

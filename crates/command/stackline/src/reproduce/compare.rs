@@ -62,7 +62,7 @@ fn carried_out(
         return Err(words
             .lines()
             .next()
-            .unwrap_or("the session ended without output")
+            .unwrap_or("the session failed without a message")
             .to_owned());
     }
     serde_json::from_slice(&output.stdout)

@@ -47,7 +47,7 @@ impl Section {
     const ALL: [(Self, &'static str); 6] = [
         (
             Self::Cores,
-            "cores        # user  = system  ~ interrupts  ! stolen  . idle",
+            "cores        # user  = system  ~ interrupts  ! steal  . idle",
         ),
         (Self::Machine, "machine"),
         (Self::Interfaces, "interfaces"),
@@ -217,7 +217,7 @@ impl LiveTable {
         }
         if !self.trace_events.is_empty() {
             text.push(String::new());
-            text.push("last".into());
+            text.push("last events".into());
             text.extend(
                 self.trace_events
                     .iter()
@@ -364,7 +364,7 @@ fn traffic(record: &RecordFields<'_>, in_name: &str, out_name: &str) -> String {
 #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
 fn connection(record: &RecordFields<'_>) -> String {
     let mut line = format!(
-        "sent {}  rtt {}  cwnd {}",
+        "acked {}  rtt {}  cwnd {}",
         units::format_rate(record.per_second("acked_bytes") * 8.0),
         units::format_time(record.number("rtt_ns") as f64 / 1e9),
         units::format_size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),
@@ -448,7 +448,7 @@ mod tests {
         let [.., machine, vda, vdb, _, last, pause] = &text[..] else {
             panic!("{text:#?}")
         };
-        assert_eq!([machine, last], ["machine", "last"]);
+        assert_eq!([machine, last], ["machine", "last events"]);
         assert_eq!(
             [vda, vdb],
             [

@@ -219,11 +219,7 @@ fn what_a_command_says_is_reported() {
     run("echo 'no such container: web' >&2; exit 1")
         .fails(
             3,
-            &[
-                "no agent by the command",
-                "(host b)",
-                "no such container: web",
-            ],
+            &["started no agent", "(host b)", "no such container: web"],
         )
         .hints("exec -i");
     run("echo the input device is not a TTY >&2; exit 1")

@@ -189,7 +189,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         (&["-f", "stack = tcp, unix"], "unix", ""),
         (
             &["-f", "bandwidth x 2", "--design", "fraction=12"],
-            "no fraction",
+            "no fractional design",
             "omit `--design`",
         ),
         (

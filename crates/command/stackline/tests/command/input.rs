@@ -307,6 +307,41 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
             "did you mean `--json`?",
         ),
         (
+            "tarce curl",
+            "unrecognized subcommand 'tarce'",
+            "did you mean `trace`?",
+        ),
+        (
+            "runs remve x",
+            "the subcommand 'x' cannot be used",
+            "did you mean `remove`?",
+        ),
+        (
+            "trace --hlep",
+            "unexpected argument '--hlep' found",
+            "did you mean `--help`?",
+        ),
+        (
+            "trace --pid nginx",
+            "invalid value 'nginx' for '--pid",
+            "pgrep -n NAME",
+        ),
+        (
+            "trace --for 1s -- sleep 3",
+            "--for limits the trace of programs that already run",
+            "timeout 10 COMMAND",
+        ),
+        (
+            "help langauge",
+            "neither a command nor a topic",
+            "did you mean `stackline help language`?",
+        ),
+        (
+            "report last -o x.gif",
+            "the type of x.gif is unknown",
+            "FILE.html",
+        ),
+        (
             "display bench --level fast",
             "invalid value 'fast'",
             "expected one of stop-and-wait, pipelined",
@@ -326,6 +361,9 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
         refused.fails(2, &[error]).hints(hint);
         assert_eq!(refused.err.lines().count(), 2, "{}", refused.err);
     }
+    let refused = place.stackline(&["run", "--json", "--bogus"]);
+    let json: serde_json::Value = serde_json::from_str(&refused.out).unwrap();
+    assert_eq!(json["ok"], false, "{json}");
     assert!(
         place
             .stackline(&["blocks", "get", "--help"])

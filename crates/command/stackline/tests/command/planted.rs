@@ -145,7 +145,8 @@ fn disks_that_are_too_slow_for_their_blocks_are_the_stage_that_limits() {
     let (kind, sentence) = first(&json);
     assert_eq!(kind, "stage_limited", "{json:#}");
     assert!(
-        sentence.starts_with("DPSS_START_READ to DPSS_END_READ at s1 and s2 is the limit"),
+        sentence
+            .starts_with("the stage DPSS_START_READ to DPSS_END_READ at s1 and s2 is the limit"),
         "{sentence}"
     );
     assert_eq!(first(&replayed("1 ms")).0, "healthy");

@@ -150,4 +150,13 @@ fn shells_and_manuals_have_every_command() {
     assert!(
         read("stackline-net-exec.1").contains("HOST") && read("stackline.1").contains("diagnose")
     );
+    let page = read("stackline-trace.1");
+    for section in [
+        ".SH \"SYNOPSIS\"\n.nf\nstackline trace [OPTIONS]",
+        ".SH \"EXAMPLES\"\n.nf\nstackline trace ",
+        ".SH \"SEE ALSO\"\n.nf\nstackline(1)",
+    ] {
+        assert!(page.contains(section), "{section:?} in {page}");
+    }
+    assert!(!read("stackline.1").contains("stackline\\-help"));
 }

@@ -298,7 +298,7 @@ impl ModelledFlow<'_> {
         };
         values.add("buffer", buffer, FigureUnit::Bytes, "as specified");
         values.add(
-            "wait in the buffer when it is full",
+            "queueing delay at a full buffer",
             pipe::queueing_delay_s(buffer, line),
             FigureUnit::Seconds,
             "8 B / rate",
@@ -315,7 +315,7 @@ impl ModelledFlow<'_> {
         };
         if let Some((share, rate)) = share.filter(|share| *share < 1.0).zip(rate) {
             values.add(
-                "share of time that a buffer this small keeps the link busy",
+                "link utilisation with this buffer",
                 share,
                 FigureUnit::Share,
                 "area under the window curve",

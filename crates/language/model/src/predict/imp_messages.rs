@@ -476,7 +476,7 @@ fn bulk(
         "maximum messages in flight",
         count_to_f64(under_way),
         FigureUnit::Count,
-        "links, limited by the window of the IMPs (2.3) and the space at the destination",
+        "links, limited by the IMPs' window (2.3) and the space at the destination",
     );
     values.add(
         "messages that would fill the path",
@@ -573,7 +573,7 @@ fn calls(
         "lines in each direction",
         count_to_f64(there.lines.len() as u64),
         FigureUnit::Count,
-        "the path with the fewest",
+        "on the shortest path",
     );
     values.add(
         "requesting space",

@@ -333,10 +333,10 @@ impl CallTimes {
             "mean delay at the responder",
         );
         add(
-            "variation of the service",
+            "coefficient of variation",
             self.served.variation(),
             FigureUnit::Share,
-            "standard deviation of a whole call, divided by the mean",
+            "a whole call's duration: standard deviation / mean",
         );
         add(
             "waiting for earlier calls",
@@ -348,7 +348,7 @@ impl CallTimes {
             "waiting for other pairs",
             self.shared_s,
             FigureUnit::Seconds,
-            "n D - the rest, Lazowska et al. 1984, chapter 5",
+            "n D - unloaded time, Lazowska et al. 1984, ch. 5",
         );
         values
     }
@@ -441,7 +441,8 @@ fn waiting_s(
     match drawn {
         Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
             said.push(
-                "calls arrive at random (exponential) and wait for earlier calls".to_string(),
+                "calls arrive at random (exponential intervals) and wait for earlier calls"
+                    .to_string(),
             );
             let wait_s = random_arrivals_wait_s(served.mean_s, served.variance_s2, interval_s)
                 .filter(|wait_s| wait_s.is_finite())
@@ -636,7 +637,7 @@ fn lossy(s: &Situation<'_>, loss: f64, values: &mut IntermediateValues, said: &m
         return;
     }
     values.add(
-        "turns that suffer a loss",
+        "turns with a loss",
         loss,
         FigureUnit::Share,
         "1 - product of (1 - p) over a turn's packets",
@@ -644,6 +645,6 @@ fn lossy(s: &Situation<'_>, loss: f64, values: &mut IntermediateValues, said: &m
     said.push(if s.transport.stream {
         "the figure applies to turns without loss: it excludes timeouts after a loss".to_string()
     } else {
-        "a lost datagram means a lost call, which no response time includes".to_string()
+        "a lost datagram means a lost call, which the response time excludes".to_string()
     });
 }

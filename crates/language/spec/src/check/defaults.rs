@@ -64,7 +64,7 @@ pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> O
     place(plan, modelled);
     made_up.then(|| {
         format!(
-            "no network was named: each host is connected to one switch by a {} link with a delay of {}",
+            "no network was named: each host is connected to the same switch by a {} link with a delay of {}",
             units::format_rate(RATE_BIT_S),
             units::format_time(DELAY.seconds())
         )

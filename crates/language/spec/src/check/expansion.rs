@@ -146,7 +146,7 @@ impl Checker<'_> {
     fn affordable(&mut self, specification: &Specification, total: usize) -> bool {
         let span = specification.span;
         let too_many = |message: String| {
-            Diagnostic::error(span, message, "including its sweeps and stacks")
+            Diagnostic::error(span, message, "including these sweeps and stacks")
                 .hint("sweep fewer values, or split the input")
         };
         if self.plan.measurements.len().saturating_add(total) > MOST {

@@ -19,7 +19,7 @@ pub(crate) fn parse_moments(text: &str, file: &Word) -> Result<Vec<u32>, Diagnos
     if moments.last().is_none_or(|last| *last == 0) {
         let message = format!("the trace `{}` has no time after 0 ms", file.text);
         let diagnostic = Diagnostic::error(file.span, message, "nothing would ever arrive");
-        return Err(diagnostic.hint("its last line is the time after which it repeats"));
+        return Err(diagnostic.hint("the last line gives the time after which the trace repeats"));
     }
     Ok(moments)
 }

@@ -296,7 +296,7 @@ impl Checker<'_> {
             let message = format!("the specification has no host `{name}`");
             let hint = match named.iter().copied().collect::<Vec<_>>().as_slice() {
                 [] => "omit it; without FROM and TO, both ends are on this machine".to_string(),
-                hosts => format!("its hosts are {}", hosts.join(", ")),
+                hosts => format!("its hosts: {}", hosts.join(", ")),
             };
             let diagnostic =
                 Diagnostic::error(span, message, "expected a host of the specification");

@@ -117,7 +117,7 @@ fn switch(item: &SwitchItem, report: &mut DiagnosticReport) -> NetworkSwitch {
     if let (Some((true, span)), None) = (item.abr, &item.cells) {
         let diagnostic = Diagnostic::error(
             span,
-            "only a switch with `cells` has management cells to signal rates",
+            "only a switch with `cells` has resource-management cells to signal rates",
             "needs `cells`",
         );
         report.push(diagnostic.hint("`cells 53;` makes it an ATM switch"));

@@ -166,7 +166,7 @@ impl Checker<'_> {
                 if distribution.bounds().1 > LARGEST_UNIT as f64 {
                     let message = format!("{WHAT} must be at most {LARGEST_UNIT}");
                     self.report
-                        .push(Diagnostic::error(drawn.span, message, "it draws more"));
+                        .push(Diagnostic::error(drawn.span, message, "this can be more"));
                     return None;
                 }
                 #[expect(
@@ -364,7 +364,7 @@ impl Checker<'_> {
         let named = procedure.timings.len();
         if let Some((drawn, _)) = item.timings.get(named) {
             let message = format!(
-                "`{}` has {}; {} given",
+                "`{}` takes {}; {} given",
                 procedure.name,
                 timings(named),
                 item.timings.len()
@@ -591,7 +591,7 @@ impl Checker<'_> {
         {
             Diagnostic::error(
                 span,
-                "a FILE must be in the directory that its agent may use",
+                "a FILE must be in the directory that the host's agent may use",
                 "expected a name within it",
             )
             .hint("specify the directory with `host NAME files \"DIRECTORY\";` and give a name within it here")
@@ -635,7 +635,7 @@ impl Checker<'_> {
 fn timings(number: usize) -> alloc::string::String {
     match number {
         0 => "no timings".to_string(),
-        1 => "one timing".to_string(),
+        1 => "1 timing".to_string(),
         _ => format!("{number} timings"),
     }
 }

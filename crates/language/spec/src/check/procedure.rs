@@ -142,7 +142,7 @@ fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<TextSpan> {
 }
 
 /// A responder that calls somebody else.
-const CHAIN: &str = "a chain of calls through an intermediate host cannot be specified; use `Delay` at the responder to represent the hosts behind it (docs/LIMITS.md)";
+const CHAIN: &str = "a chain of calls through an intermediate host cannot be specified; use `Delay` at the responder to represent the hosts behind it";
 
 impl Compiler<'_, '_> {
     fn side(&mut self, item: &ProcedureItem, side: PairSide) -> Vec<SpannedStep> {

@@ -311,7 +311,7 @@ impl<'c> Checker<'c> {
                 (Some(host), None) => self.declared_host(host),
                 (None, Some(network)) => {
                     let message = format!(
-                        "a part across the network `{}` must name its two hosts",
+                        "a part across the network `{}` must name two of its hosts",
                         network.name
                     );
                     let diagnostic = Diagnostic::error(
@@ -405,7 +405,7 @@ impl<'c> Checker<'c> {
             return;
         }
         let near = crate::diagnostic::nearest(&host.text, self.hosts.keys().map(String::as_str));
-        let declare = format!("write `host {} via local;` before it", host.text);
+        let declare = format!("write `host {} via local;` first", host.text);
         let within = self
             .networks
             .values()

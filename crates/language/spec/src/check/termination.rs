@@ -40,7 +40,7 @@ pub(crate) fn check_termination(
     {
         let message = format!("repeating `{name}` would never reach the amount");
         return Some(
-            Diagnostic::error(span, message, "none of its data units has a random size")
+            Diagnostic::error(span, message, "none of its data units has this size")
                 .hint("write a number of units, as in `*1000`"),
         );
     }

@@ -113,7 +113,9 @@ pub(super) fn fill_in_values(
 /// What has to stand at a place, and values that may.
 fn wanted(value: &SpecValue, figure: FigureKind) -> (&'static str, &'static str) {
     match figure {
-        _ if value.unit != SpecUnit::None => ("a plain number, since the unit follows it", "1, 2"),
+        _ if value.unit != SpecUnit::None => {
+            ("a plain number, since a unit follows the variable", "1, 2")
+        }
         FigureKind::Any | FigureKind::Plain => ("a plain number", "1, 2"),
         FigureKind::Size => ("a size", "16 KiB, 64 KiB"),
         FigureKind::Time => ("a time", "1 ms, 10 ms"),

@@ -233,11 +233,11 @@ impl WorldCase<'_> {
                 "the stack `{}` works only within one host, so nothing would cross the network",
                 table.name
             );
-            return Some(error(message).hint("tcp and udp cross a network"));
+            return Some(error(message).hint("use tcp or udp to cross a network"));
         }
         if (table.raw_frames)(stack) && !self.can.ethernet {
             let message = format!(
-                "{} networks carry IP, so raw Ethernet frames would not cross them",
+                "{} networks carry only IP, so raw Ethernet frames would not cross them",
                 self.can.world
             );
             return Some(error(message).hint("omit `carrier`, or run in the live world"));
@@ -262,7 +262,7 @@ impl WorldCase<'_> {
             );
             return Some(
                 error(message)
-                    .hint("beyond that, its TTL expires, as in Linux; use fewer switches"),
+                    .hint("beyond that, the TTL expires, as in Linux; use fewer switches"),
             );
         }
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);

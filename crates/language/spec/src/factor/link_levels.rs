@@ -129,7 +129,7 @@ fn loss(
         (Some(_), _) => Err(Error::input(format!(
             "the loss of {name} is not a percentage of packets"
         ))
-        .hint("write it as `loss 1%`")),
+        .hint("write one, as in `loss 1%`")),
         (None, FactorLevel::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
         (None, _) => nothing_to_multiply(name, "loss", LinkProperty::Loss, "0%, 1%"),
     }

@@ -216,7 +216,7 @@ pub(super) fn share(
     }
     if edits.is_empty() {
         let error = no_host(written, host);
-        return Err(error.hint("declare it, as in `host b;` or in a network"));
+        return Err(error.hint("declare one, as in `host b;` or in a network"));
     }
     Ok(edits)
 }

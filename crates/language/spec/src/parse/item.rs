@@ -102,7 +102,7 @@ impl Parser<'_, '_> {
                 TokenKind::Name if !self.report.full() => diagnostic.did_you_mean(
                     self.text(0),
                     spelling::ITEMS.iter().copied(),
-                    "see docs/LANGUAGE.md",
+                    "see `stackline help language`",
                 ),
                 _ => diagnostic,
             }

@@ -25,15 +25,15 @@ const UNLIKE: &[(&str, &str)] = &[
     ),
     (
         "burst",
-        "omit it: rates do not allow bursts; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
+        "omit it: rates do not allow bursts; a `schedule` that starts fast comes closest",
     ),
     (
         "token",
-        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
+        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest",
     ),
     (
         "tbf",
-        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest (docs/LIMITS.md)",
+        "omit it: rates have no token bucket; a `schedule` that starts fast comes closest",
     ),
     (
         "reorder",
@@ -43,8 +43,7 @@ const UNLIKE: &[(&str, &str)] = &[
 /// What tc-netem(8) writes as a second time after a delay: so much more or less.
 const PLUS_OR_MINUS: &str = "for 50 ms plus or minus 10 ms, write `40 ms jitter uniform(0, 20 ms)`";
 /// What netem writes as a second percentage after a loss: how much it depends on the one before.
-const BURSTS: &str =
-    "for losses in bursts, write `loss gilbert_elliott(1%, 25%)`: from good to bad, and back";
+const BURSTS: &str = "for losses in bursts, write `loss gilbert_elliott(1%, 25%)`: probabilities of good to bad and bad to good";
 /// What may stand in a schedule of losses.
 const STEPS: &[&str] = &["bit", "gilbert_elliott"];
 const RATES: &[&str] = &["unlimited", "schedule", "trace"];

@@ -197,7 +197,7 @@ impl Parser<'_, '_> {
             let message = format!("unknown operation `{}`", self.text(0));
             let diagnostic = Diagnostic::error(self.span(), message, STATEMENT);
             let words = OPERATIONS.iter().map(|(name, ..)| *name).chain(["repeat"]);
-            let hint = "docs/LANGUAGE.md has a table of operations";
+            let hint = "`stackline help procedures` has a table of operations";
             let diagnostic = if self.report.full() {
                 diagnostic
             } else {

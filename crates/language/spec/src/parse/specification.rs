@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
             format!("unexpected {}", self.describe()),
             expected,
         );
-        let hint = "`8 rr` has eight calls in flight, on eight connections; for several calls on one connection, write a procedure that sends several data units before it awaits their answers (docs/LANGUAGE.md, section 3)";
+        let hint = "`8 rr` has eight calls in flight, on eight connections; for several calls on one connection, write a procedure that sends several data units before it awaits their answers (`stackline help procedures`)";
         self.fail(diagnostic.hint(hint))
     }
 

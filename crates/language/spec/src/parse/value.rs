@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
     }
 
     fn wrong_unit(&mut self, found: &str, wanted: &str, such_as: &str) -> ParseFailed {
-        let message = format!("`{}` is {found}, but this is {wanted}", self.text(0));
+        let message = format!("`{}` is {found}, but this must be {wanted}", self.text(0));
         let diagnostic = Diagnostic::error(
             self.span(),
             message,

@@ -207,7 +207,7 @@ pub const BLAST: StackTable = table(
         ),
         OptionTable::flag(
             "full_nak",
-            "the same, as soon as the receiver reports the loss",
+            "like full, but as soon as the receiver reports the loss",
         ),
         OptionTable::flag(
             "partial",

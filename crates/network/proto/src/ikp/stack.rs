@@ -36,7 +36,7 @@ pub const TABLE: StackTable = StackTable {
         ),
         OptionTable::flag(
             "full_nak",
-            "the same, as soon as the receiver reports the loss",
+            "like full, but as soon as the receiver reports the loss",
         ),
         OptionTable::flag(
             "partial",

@@ -331,7 +331,7 @@ impl CaptureBlockState {
         let number = self.packets;
         let interface = self.interfaces.get(interface);
         let interface = interface.ok_or_else(|| {
-            format!("packet {number} belongs to an interface that was not described")
+            format!("packet {number} refers to an interface that was not described")
         })?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
         let at_ns = at_ns.ok_or_else(|| format!("packet {number} has no valid timestamp"))?;

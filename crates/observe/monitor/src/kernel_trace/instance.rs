@@ -145,7 +145,7 @@ fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> 
         }
     }
     Err(format!(
-        "{MOST} trace instances with this name already exist"
+        "{MOST} trace instances with this process ID already exist"
     ))
 }
 

@@ -48,7 +48,7 @@ impl Ahead {
             .collect::<Result<Vec<_>, String>>()?;
         all.into_iter()
             .min_by_key(|ahead| ahead.error_ns)
-            .ok_or_else(|| "it was never read".into())
+            .ok_or_else(|| "no clock was read".into())
     }
 
     /// The step between two readings, ns, if their errors do not explain the difference.

@@ -358,7 +358,7 @@ impl Monitor for TcpMonitor {
         note(
             beyond_limit,
             format!(
-                "TCP_INFO records at most {MOST_CONNECTIONS} connections; left out: up to {beyond_limit}"
+                "TCP_INFO is recorded for at most {MOST_CONNECTIONS} connections; left out: up to {beyond_limit}"
             ),
         );
         note(

@@ -35,8 +35,8 @@ impl Unknown {
             ),
             (
                 self.midway,
-                "connection already existed: its first requests are unknown",
-                "connections already existed: their first requests are unknown",
+                "connection existed before the trace: its first requests are unknown",
+                "connections existed before the trace: their first requests are unknown",
             ),
             (
                 self.lost_bytes,

@@ -24,7 +24,7 @@ pub(super) fn figure_1() -> Sheet {
     let full = f64::from(FULL_MESSAGE_BITS);
     let mut sheet = printed_and_here::sheet(
         "Figure 1",
-        "throughput of an IMP with a saturated processor: as stated in the text, and from its model",
+        "throughput of an IMP with a saturated processor: as stated in the text, and from the text's model",
         &[("value", "value")],
     );
     let value = PrintedValue::new(1000.0, through(ImpHardware::H516, full, false), 0);

@@ -14,7 +14,7 @@ fn why_of_call(bits: f64) -> &'static str {
     if bits < 36.0 {
         "in the report, a bit takes 30 us in calls shorter than a message and 21 us in longer ones; the model has a single value"
     } else {
-        "the published rate falls between 50 and 100 bytes, which a fixed cost per call cannot explain"
+        "the published rate drops between 50 and 100 bytes, which a fixed cost per call cannot explain"
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn netspd() -> Sheet {
     }
     sheet
         .note("Fitted to the row without hops: a message takes 248 ms on the two hosts together, and 154 ms on the slower one alone. One link has one message in flight; four links have four (the window), and the lines carry at most 38 kbit/s.")
-        .note("In the FTP rows, the TENEX file system is the limit.")
+        .note("In the report's FTP rows, the TENEX file system is the limit.")
 }
 
 /// Table 7: what a block takes.

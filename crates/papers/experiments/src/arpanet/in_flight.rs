@@ -180,7 +180,7 @@ pub(super) fn simulated(seed: u64) -> Sheet {
     sheet.note(format!(
         "{} RFNMs, acknowledgements and processors take no time; window, buffers and channels are unlimited. The \
          largest difference is {worst:.1} %.",
-        nothing_printed("this tests the formula")
+        nothing_printed("this table tests the formula")
     ))
     .note("Here, packets are forwarded over the satellite one by one, so F counts the satellite as one more line; in the published table, the whole message is stored first, which adds nearly 1 to F.")
 }
@@ -290,7 +290,7 @@ fn measure_path(path: &ArpanetPath, options: ImpOptions, control_is_free: bool, 
 pub(super) fn bounds(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Table 1, bounds",
-        "cost of each bound of the real network over 50 kbit/s lines of 1000 miles: kbit/s with 2F messages in flight",
+        "throughput under each bound of the real network over 50 kbit/s lines of 1000 miles: kbit/s with 2F messages in flight",
         &[
             ("path", "path"),
             ("hops", "hops"),

@@ -83,7 +83,7 @@ pub(super) fn pairs(seed: u64) -> Sheet {
     }
     let spur = pair(ImpHardware::H516, ImpHardware::H516, false, seed).0;
     sheet
-        .note(format!("Background traffic of 3.5 % each way. Largest difference: {worst:.1} kbit/s. A spur line without background: {spur:.1} (published 40)."))
+        .note(format!("Background traffic of 3.5 % each way. Largest difference: {worst:.1} kbit/s. A spur line without background traffic: {spur:.1} (published 40)."))
         .note("Of the 43.4 kbit/s left by headers, routing takes 1.6; the line is also idle while the processor prepares the next packet: 0.3 ms on a 516, part of its 1160 cycles per packet.")
 }
 
@@ -146,7 +146,7 @@ pub(super) fn sources(seed: u64) -> Sheet {
         ),
         ("26 to 27", PrintedFigure::Range(26.0, 27.0)),
     ];
-    let why = "a spur line without background carries 40 here and in 2.2.1.2";
+    let why = "a spur line without background traffic carries 40 here and in 2.2.1.2";
     let cases: Vec<(u16, u32)> = (1..=4)
         .flat_map(|sources| [(sources, 3), (sources, 10)])
         .collect();
@@ -168,9 +168,7 @@ pub(super) fn sources(seed: u64) -> Sheet {
         row.extend(compared);
         sheet.rows.push(row);
     }
-    sheet.note("No background traffic. Each stream needs room for the message being reassembled and for the next one \
-                while its host takes the previous one: with room for 3 messages, the third and fourth streams wait; \
-                with room for 10, none does.")
+    sheet.note("No background traffic. Each stream needs room for the message being reassembled and for the next one while the destination host takes the previous one: with room for 3 messages, the third and fourth streams wait; with room for 10, none does.")
 }
 
 /// kbit/s of each source of rows of that many sources, the nearest of each row first.
@@ -293,7 +291,7 @@ pub(super) fn splitting(seed: u64) -> Sheet {
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
-    let why = "the paper's formula also gives 27.8, which the text rounds to about 25";
+    let why = "the report's formula also gives 27.8, which the text rounds to about 25";
     let gain = |channels, splits| {
         100.0 * (split(channels, 2, splits, seed) / split(channels, 1, splits, seed) - 1.0)
     };

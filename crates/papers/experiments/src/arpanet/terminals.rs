@@ -278,6 +278,6 @@ pub(super) fn simulated() -> Sheet {
         }
     }
     sheet
-        .note(nothing_printed("this tests the formula"))
+        .note(nothing_printed("this table tests the formula"))
         .note("Lines of 40 kbit/s, as in the formula; only table cells with buffers of 20 or more characters.")
 }

@@ -35,7 +35,7 @@ fn along(axis: &Axis) -> impl Iterator<Item = f64> {
 
 fn losses() -> Axis {
     Axis {
-        name: "probability that a packet is lost".into(),
+        name: "packet loss probability".into(),
         scale: AxisScale::Logarithmic,
         from: 1e-6,
         to: 1e-1,

@@ -74,7 +74,7 @@ pub(super) fn interfaces() -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
-        "The paper says only that the 8088 is slower than the host's 68000: here, it is assumed to be half as fast, and the CMC's processor as fast as the host's, and all interfaces have two buffers in each direction. Where the interface copies, the program runs during the copy; if the program has enough to do, the slower interface is faster overall.",
+        "The paper says only that the 8088 is slower than the host's 68000. Here, the 8088 is assumed to be half as fast, and the CMC's processor as fast as the host's; all interfaces have two buffers in each direction. Where the interface copies, the program runs during the copy; if the program has enough to do, even an interface with a slower processor is faster overall.",
     ))
 }
 

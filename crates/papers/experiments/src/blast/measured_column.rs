@@ -84,7 +84,7 @@ fn parts(standalone: &Standalone) -> String {
     let [send_data, take_data, send_ack, take_ack] =
         standalone.parts.map(|part| format_time(part.median));
     format!(
-        "Here, copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the ack; copying out takes {take_data} and {take_ack}. The total is {}, including one clock reading for each of the four.",
+        "Here, copying into the interface and transmitting are one call: {send_data} for data, {send_ack} for the ack; copying out takes {take_data} for data, {take_ack} for the ack. The total is {}, including one clock reading for each of the four.",
         format_time(sum)
     )
 }

@@ -83,7 +83,7 @@ fn costs(hosts: &Hosts) -> String {
         latency,
     } = hosts.standalone;
     format!(
-        "Host profiles (--profile prints them): C {}, Ca {}, T {}, Ta {}, latency {}; in the V kernel C {}, Ca {}.",
+        "Host profiles (--profile prints them): C {}, Ca {}, T {}, Ta {}, latency {}; in the V kernel, C {}, Ca {}.",
         ms(copy_data),
         ms(copy_ack),
         ms(send_data),

@@ -115,7 +115,7 @@ pub(super) fn ratios() -> Sheet {
     let percent = |printed: PrintedFigure, share: f64| PrintedValue::new(printed, 100.0 * share, 1);
     let about = |ratio: f64| {
         PrintedValue::new(2.0, ratio, 2)
-            .because("the paper says \"about twice\"; this follows from its own formulas")
+            .because("the paper says \"about twice\"; the value here follows from its formulas")
     };
     let copying: f64 = costs
         .breakdown()
@@ -126,7 +126,7 @@ pub(super) fn ratios() -> Sheet {
     let network = BlastFigureProtocol::StopAndWait.elapsed(costs, 1) - copying;
     let mut sheet = printed_and_here::sheet(
         "Ratios",
-        "statements in the text about Tables 1 and 2, and the values its formulas give here",
+        "the paper's statements about Tables 1 and 2, and the values that its formulas give",
         &[("value", "value")],
     );
     sheet.rows = [

@@ -83,11 +83,11 @@ fn throughputs() -> [Formula; 6] {
             PrintedValue::new(PrintedFigure::Nothing, needed, 0),
         ),
         (
-            "streams with 624 KiB",
+            "streams served by 624 KiB",
             PrintedValue::new(69.0, streams_served(LATER_BUFFER, MTU) as f64, 0),
         ),
         (
-            "streams with 1500 bytes, segments of 256",
+            "streams served by 1500 bytes, segments of 256",
             PrintedValue::new(3.0, small, 0),
         ),
         (
@@ -95,7 +95,7 @@ fn throughputs() -> [Formula; 6] {
             PrintedValue::new(30.0, paced(100.0, 3), 1),
         ),
         (
-            "SS20: 68 Mbit/s with 2 copies, then with 3, Mbit/s",
+            "SS20 with 3 copies (68 Mbit/s with 2), Mbit/s",
             PrintedValue::new(47.0, two_thirds, 1),
         ),
         (

@@ -306,6 +306,6 @@ fn platforms(lab: &Lab) -> Result<Sheet> {
         );
     }
     Ok(sheet.note(nothing_printed("the points of the figure are lost")).note(
-        "Medians with one block per list. The axis of the paper's figure ends at 250 ms. Platforms differ in their copies (Table 2) and links and, in the wide area, by 6 ms each way.",
+        "Medians with one block per list. The axis of the paper's figure ends at 250 ms. Platforms differ in copying speed (Table 2), in links and, in the wide area, by 6 ms each way.",
     ))
 }

@@ -267,7 +267,7 @@ pub(super) fn sheet(here: &std::result::Result<MagicLocalFigures, String>) -> Sh
         }
         Err(reason) => sheet.notes.push(format!("Not measured: {reason}.")),
     }
-    sheet.note(nothing_printed("these are copies on this machine")).note(
+    sheet.note(nothing_printed("the copies are made on this machine")).note(
         "Medians of 64 MiB copies by threads. Published for the SGI Onyx: just over 100 MB/s, sustained with 4 \
          processors and more than 5 processes, half of what the manufacturer states; the curve of the figure is \
          lost.",

@@ -183,7 +183,7 @@ fn of_today(lab: &Lab) -> Result<Sheet> {
             .map(|((name, _), figures)| row(name, &SERVERS, figures)),
     );
     Ok(sheet.note(
-        "Selective acknowledgements and 200 ms timers get more through the 1500-byte port than the hosts of 1995 did, but no host can solve the problem. A queue of one bandwidth-delay product does; BBR and CoDel keep it short.",
+        "Selective acknowledgements and 200 ms timers get more through the 1500-byte port than the hosts of 1995 did, but no host can solve the problem. A queue of one bandwidth-delay product solves it; BBR and CoDel keep the queue short.",
     ))
 }
 

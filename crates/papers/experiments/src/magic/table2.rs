@@ -124,6 +124,6 @@ pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet
             "The burst is an input to the simulation, given as the time for two copies of a block; for the mean, a third copy, from disk to memory, is added, with disks that take 8 or 22 ms. The simulated burst shows how much of it gets through the network.",
         )
         .note(
-            "UDP is not simulated: its means follow from its published bursts by the rule (the Alpha's from the burst over TCP), which holds to within 15 % for 7 of the 9 means. With a single copy to the network, the gain would be at most half; the paper gives 25 %.",
+            "UDP is not simulated: its means follow from its published bursts by the rule (the Alpha's from the burst over TCP), which holds to within 15 % for 7 of the 9 means. With a single copy to the network, the gain would be at most 50 %; the paper gives 25 %.",
         ))
 }

@@ -182,7 +182,7 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
             "Medians of 5 seeds, each {SECONDS:.0} s of blocks. A lone sender has no competition: cells of one packet pass the port as they arrive, and everything requested is delivered. Wherever packets of two senders meet, cells are lost, and each lost cell spoils a packet of 192 cells.",
         ))
         .note(
-            "arrived: blocks that arrived before the next list superseded them. resent: retransmitted segments. lost: share of packets lost at the port. wait: the longest time without a block from one of the servers.",
+            "arrived: blocks that arrived before the next list superseded them. resent: retransmitted segments. lost: share of packets lost at the port. wait: the longest time in which any one server delivered no block.",
         ))
 }
 
@@ -291,7 +291,7 @@ fn assumptions(lab: &Lab) -> Result<Sheet> {
              and processors that copy as in Table 2.",
         )
         .note(format!(
-            "With the timers of the paper's Solaris 2.4 (at least 200 ms), the senders retransmit sooner, and the total is {:.1} times as large. Neither is fitted: the paper's total is closer to that with slow timers.",
+            "With the timers of the paper's Solaris 2.4 (at least 200 ms), the senders retransmit sooner, and the total is {:.1} times as large. Neither set of timers is fitted: the paper's total is closer to the one with slow timers.",
             medians[1].sum() / medians[0].sum()
         )))
 }

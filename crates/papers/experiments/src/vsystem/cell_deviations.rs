@@ -130,7 +130,7 @@ impl Judged {
             WITHIN
         };
         sheet.note(format!(
-            "Cells that set the profile: {set} of {}. Others within {:.0} % or rounding error: {within} of {free}. Row orders as published: {same} of {pairs}.",
+            "Cells used to calibrate the profile (`sets`): {set} of {}. Others within {:.0} % or rounding error: {within} of {free}. Row orders as published: {same} of {pairs}.",
             self.table.cells.len(),
             100.0 * share
         ))
@@ -173,7 +173,7 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
         sheet.rows.push(line(tables, row));
     }
     sheet.rows.push(line("all", totals));
-    sheet.note(nothing_printed("this counts the comparisons in the tables")).note(
+    sheet.note(nothing_printed("this table counts comparisons in the others")).note(
         "A cell that repeats an experiment is counted with it, as Table 3-2 is with the row of 4-1 that it matches digit for digit. An experiment counts as within if it is off by at most 15 % (10 % in Table 8-2) or half of the last published digit. Tables of different versions contradict each other (E-IP batch on the 780: 110 and 380), so each version has its own machines.",
     )
 }

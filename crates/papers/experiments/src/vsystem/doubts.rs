@@ -64,9 +64,9 @@ fn contradictions() -> [(&'static str, &'static str, String); 12] {
             "that is their total length; drawn one pixel wide, they light 260,342".into(),
         ),
         (
-            "E-IP batch from a VAX-11/780",
+            "E-IP batch from a VAX-11/780 has two rates",
             "4",
-            "110 vectors a second in Table 4-1, 380 in Table 4-3: different programs".into(),
+            "110 vectors per second in Table 4-1, 380 in Table 4-3: different programs".into(),
         ),
     ]
 }

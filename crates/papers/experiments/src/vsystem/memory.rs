@@ -61,7 +61,7 @@ pub(super) fn sheet() -> Sheet {
     for (picture, (memory, items)) in PRINTED.into_iter().zip(here) {
         let bits = picture.side * picture.side / 8.0;
         let file = PrintedValue::new(picture.file, memory, 0)
-            .because("calls take 20 bytes here; calls of the published size, 14");
+            .because("calls take 20 bytes here; 14 would match the published size");
         let picture_bits = PrintedValue::new(picture.bits, bits, 0)
             .because("34,000 bytes hold 522 by 522 pixels; the text says about 400");
         for (value, compared) in [("display file", file), ("bits", picture_bits)] {
@@ -75,6 +75,6 @@ pub(super) fn sheet() -> Sheet {
     }
     let then = 23 * 20 + 32 * super::case::CALL_BYTES;
     sheet.note(format!(
-        "An item takes 20 bytes, so a display file is smaller than the bitmap if the picture has fewer items than the last column shows. For the structured picture, 23 rectangles, two calls of the contact cut and 30 of the inverter are kept here; the published 900 bytes are less than 53 items of 20 bytes would take. With calls of 14 bytes, which need no second corner, they would take {then}; the simulated wire has such calls.",
+        "An item takes 20 bytes, so a display file is smaller than the bitmap if the picture has fewer items than the last column shows. For the structured picture, 23 rectangles, two calls of the contact cut and 30 of the inverter are kept here; the published 900 bytes are less than 53 items of 20 bytes would take. With calls of 14 bytes, which need no second corner, the same items would take {then}; the simulated wire carries such calls.",
     ))
 }

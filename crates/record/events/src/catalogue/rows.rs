@@ -101,7 +101,7 @@ catalogue! {
         "the connection is established; `stream` is the one from local to remote, and `offset` is where its data units begin";
 
     AppAccepted = "APP_ACCEPTED", Application: { unit, stream, offset, bytes, local, remote }
-        "the responder has accepted the connection; `stream` and `offset` as above";
+        "the responder has accepted the connection; `stream` and `offset` as in `APP_CONNECTED`";
 
     AppStart = "APP_START", Application: { unit, stream }
         "the clock of this endpoint starts";
@@ -116,7 +116,7 @@ catalogue! {
         "a data unit is handed over";
 
     AppSent = "APP_SENT", Application: { unit, stream, offset, bytes }
-        "the operation that hands it over returns";
+        "the operation that hands over a data unit returns";
 
     AppIndication = "APP_INDICATION", Application: { unit, stream, offset, bytes }
         "a request has arrived completely";
@@ -125,7 +125,7 @@ catalogue! {
         "a response is handed over";
 
     AppReplied = "APP_REPLIED", Application: { unit, stream, offset, bytes }
-        "the operation that hands it over returns";
+        "the operation that hands over a response returns";
 
     AppAwait = "APP_AWAIT", Application: { unit, stream, offset, bytes }
         "the application waits for a data unit";
@@ -134,7 +134,7 @@ catalogue! {
         "a data unit has arrived completely";
 
     AppEnded = "APP_ENDED", Application: { unit, stream, offset, bytes }
-        "the stream ends instead: the awaited unit does not arrive";
+        "the stream ends before the awaited data unit has arrived";
 
     AppResponse = "APP_RESPONSE", Application: { unit, stream, offset, bytes }
         "a response has arrived completely";
@@ -146,7 +146,7 @@ catalogue! {
         "the clock of this endpoint stops";
 
     AppDisconnect = "APP_DISCONNECT", Application: { unit, stream, offset, bytes }
-        "closing the connection is requested";
+        "a disconnection is requested";
 
     AppDisconnected = "APP_DISCONNECTED", Application: { unit, stream, offset, bytes }
         "the connection is closed";
@@ -161,13 +161,13 @@ catalogue! {
         "a sending system call begins";
 
     SockSent = "SOCK_SENT", Socket: { unit, stream, offset, bytes }
-        "the call returns; `bytes` is the number accepted";
+        "the sending call returns; `bytes` is the number accepted";
 
     SockReceive = "SOCK_RECEIVE", Socket: { unit, stream, offset, bytes }
         "a receiving system call begins";
 
     SockReceived = "SOCK_RECEIVED", Socket: { unit, stream, offset, bytes }
-        "the call returns; `bytes` is the number delivered";
+        "the receiving call returns; `bytes` is the number delivered";
 
     TcpSegment = "TCP_SEGMENT", Protocol: { unit, stream, offset, bytes }
         "new data is sent";
@@ -187,7 +187,7 @@ catalogue! {
         "the sender's view of loss changes: open, disorder, cwr, recovery, loss";
 
     TcpDrop = "TCP_DROP", Protocol fate Dropped: { unit, stream, offset, bytes, reason, local, remote }
-        "a host's kernel drops a packet, and why";
+        "a host's kernel drops a packet (see `reason`)";
 
     TcpRcvqFull = "TCP_RCVQ_FULL", Protocol fate Dropped: { unit, stream, offset, bytes, queued, local, remote }
         "a receive queue is full";
@@ -225,7 +225,7 @@ catalogue! {
         "a stop-and-wait, sliding-window or blast connection, reported as in `TCP_INFO`; its window is what the receiver grants";
 
     IkpSend = "IKP_SEND", Protocol: { unit, stream, offset, bytes, cause }
-        "a message is sent; `cause` is call or reply";
+        "a message is sent; `cause` is `call` or `reply`";
 
     IkpRetransmit = "IKP_RETRANSMIT", Protocol fate SentAgain: { unit, stream, offset, bytes, cause }
         "a message is retransmitted";
@@ -279,7 +279,7 @@ catalogue! {
     NetDrop = "NET_DROP", Network fate Dropped: {
         unit, stream, offset, bytes, place, way, flow, number, segments, length, reason,
     }
-        "a packet is dropped or lost, and why";
+        "a packet is dropped or lost (see `reason`)";
 
     NetSeen = "NET_SEEN", Network: { unit, stream, offset, bytes, place, way, flow, number, segments, length }
         "a capture sees a packet";
@@ -354,7 +354,7 @@ catalogue! {
         "the kernel's UDP counters";
 
     Softnet = "SOFTNET", Monitor: { interval_ns, core, packets, drops, squeezed }
-        "packets processed by a core's soft interrupts";
+        "packets processed by a core's softirqs";
 
     DiskUse = "DISK", Monitor: { interval_ns, device, reads, read_bytes, writes, written_bytes, busy_ns }
         "operations completed by a disk or a partition, and how long it was busy";
@@ -374,7 +374,7 @@ catalogue! {
         interval_ns, packets, messages_sent, messages_received, unreachable, cpu_ppm, reassembly_free,
         reassembly_promised, reassembly_all, through,
     }
-        "an IMP's report to the Network Control Center: packets forwarded, sent or received there, messages of its hosts, undeliverable packets, processor load, free buffers";
+        "an IMP's report to the Network Control Center: packets that it forwarded, sent or received, messages of its hosts, undeliverable packets, processor load, free buffers";
 
     ImpLine = "IMP_LINE", Monitor: {
         interval_ns, port, up, busy_ns, packets, bits, again, refused, duplicates, downs,
@@ -391,7 +391,7 @@ catalogue! {
         "a request of another program: what it was, between whom, and why no more is known about it";
 
     RequestParent = "REQUEST_PARENT", Tool: { unit, parent, parent_ppm }
-        "a request was made on behalf of another one, and how certain that is";
+        "a request was made on behalf of another one; `parent_ppm` says how certain that is";
 
     RequestTrace = "REQUEST_TRACE", Tool: { unit, trace, span }
         "a request was made for this span of this trace, according to its traceparent (W3C Trace Context)";
@@ -400,13 +400,13 @@ catalogue! {
         unit, total_ns, lookup_ns, connect_ns, handshake_ns, client_ns, hold_ns, there_ns, unread_ns, work_ns,
         sending_ns, back_ns, client_unread_ns, round_trip_ns, rounds,
     }
-        "where a request's time went: parts that add up to the total; also the round trip of its connection's set-up, and its number of round trips";
+        "where a request's time went: parts that add up to the total; also the round-trip time at its connection's set-up, and the request's number of round trips";
 
     RequestNetwork = "REQUEST_NETWORK", Tool: {
         unit, again_there, again_there_ns, again_back, again_back_ns, held_there_ns, held_back_ns, window_there_ns,
         window_back_ns, connect_again, late_back_ns, paused_there_ns, paused_back_ns, awaited_there_ns,
     }
-        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receiver; how long bytes stayed unread, senders paused although free to send, and the client waited for `100 Continue`";
+        "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receive buffer; how long bytes stayed unread, senders paused although free to send, and the client waited for `100 Continue`";
 
     RequestStall = "REQUEST_STALL", Tool: { unit, stalled_there_ns, stalled_back_ns }
         "how long the senders of a request and of its answer stalled until an acknowledgement arrived, though the receiver had room and nothing was lost";
@@ -433,7 +433,7 @@ catalogue! {
         "the processes at both ends; `is_callers` is 1 if the client is the last program of the trace or was started by it, 0 if it is another program, empty if unknown";
 
     NetFlow = "NET_FLOW", Tool: { stream, initiator, responder, first_sequence }
-        "a connection or datagram flow carried by a network begins: its stream there, its endpoints, and the sequence number of its first byte if its beginning was seen";
+        "a connection or datagram flow carried by a network begins: its stream in that network, its endpoints, and the sequence number of its first byte if its beginning was seen";
 
     RunStart = "RUN_START", Tool: { measurement, run, warmup }
         "a run of a measurement begins";
@@ -445,10 +445,10 @@ catalogue! {
         "rate, queue capacity and cell size of a port of a modelled network; empty where the port has none";
 
     ObserverCost = "OBSERVER_COST", Tool: { batches, without_ns, with_ns, spread_ns }
-        "CPU time of a message and its answer between two threads, with tracing off and on; elapsed time if tracing stops programs; medians of batches, and half their interquartile range";
+        "CPU time (elapsed time if tracing stops programs) of a message and its answer between two threads, with tracing off and on: medians of batches, and half their interquartile range";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
-        "events lost since the last such event because a buffer was full; for `trace`, lost packets and records, and how many were seen so far";
+        "events lost because a buffer was full, since the last `EVENTS_LOST`; for `trace`, lost packets and records, and how many were seen so far";
 
     ClockStep = "CLOCK_STEP", Tool: { by_ns }
         "the wall clock of a host was set";

@@ -77,7 +77,7 @@ impl DiskSample {
         } = self;
         let kept = match *largest_stride {
             u64::MAX => "none at the end".to_owned(),
-            stride => format!("only those of one second in {stride} at the end"),
+            stride => format!("only those from one second in {stride} at the end"),
         };
         (*left_out > 0).then(|| {
             format!(

@@ -84,7 +84,7 @@ fn headers(
     let why = match (options.offload, ports.iter().try_for_each(put)) {
         (true, Ok(())) => {
             descriptions.push(
-                "af_packet with the virtio-net header, recvmmsg and sendmmsg: GSO packets are kept whole".into(),
+                "AF_PACKET with the virtio-net header, recvmmsg and sendmmsg: GSO packets are kept whole".into(),
             );
             return Ok(true);
         }
@@ -97,7 +97,7 @@ fn headers(
         }
     }
     descriptions.push(format!(
-        "af_packet without the virtio-net header ({why}), recvmmsg and sendmmsg: segmentation and checksum offload must be off on the hosts"
+        "AF_PACKET without the virtio-net header ({why}), recvmmsg and sendmmsg: segmentation and checksum offload must be off on the hosts"
     ));
     Ok(false)
 }

@@ -206,7 +206,7 @@ pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String
         } = late;
         let _ = write!(
             text,
-            "{joint}{frames} of {count} frames left more than {tolerable} late (up to {max})"
+            "{joint}{frames} of {count} frames were sent more than {tolerable} late (up to {max})"
         );
     }
     if text.is_empty() {
@@ -260,8 +260,9 @@ mod tests {
         }
         for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
             let text = overload(LostFrameCounts::default(), late(frames, count)).unwrap();
-            let expected =
-                format!("{frames} of {count} frames left more than 100 us late (up to 400 us): ");
+            let expected = format!(
+                "{frames} of {count} frames were sent more than 100 us late (up to 400 us): "
+            );
             assert!(text.starts_with(&expected), "{text}");
         }
     }
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(
             text,
             "the emulator lost 4 frames (3 not read because the socket buffer was full, 1 refused by the kernel when sent), and 31 of \
-             1000 frames left more than 100 us late (up to 400 us): this machine was busy, or is too slow for this network; results may reflect the machine's limits"
+             1000 frames were sent more than 100 us late (up to 400 us): this machine was busy, or is too slow for this network; results may reflect the machine's limits"
         );
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn open(
             "small frames go through rings (TPACKET_V2), {} MiB per host",
             bytes >> 20
         ),
-        Some(error) => format!("without rings for some hosts: {error}"),
+        Some(error) => format!("no rings for some hosts: {error}"),
     };
     (rings, description)
 }

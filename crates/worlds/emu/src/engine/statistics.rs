@@ -23,11 +23,11 @@ pub(crate) enum ForeignFrameReason {
 const FOREIGN: [&str; 8] = [
     "not IPv4",
     "malformed",
-    "an unsupported kind of segmentation",
+    "unsupported segmentation type",
     FOR_NO_HOST,
-    "larger than the maximum packet",
-    "the kernel cannot deliver it",
-    "the receiving interface refused it",
+    "larger than the maximum packet size",
+    "undeliverable by the kernel",
+    "refused by the receiving interface",
     "sent before the network was started",
 ];
 

@@ -30,7 +30,7 @@ impl Coordinator<'_> {
                     silence.as_secs()
                 );
                 let hint = format!(
-                    "the host is suspended, overloaded or unreachable; to wait longer, set {VARIABLE}=SECONDS"
+                    "check for suspended, overloaded or unreachable hosts; to wait longer, set {VARIABLE}=SECONDS"
                 );
                 return Err(self.mute(Error::measurement(what).hint(hint)));
             };

@@ -518,7 +518,7 @@ fn from_transfer(error: transfer::Error) -> Error {
         transfer::Error::Io(what, error) => error::io_error(what, &error),
         transfer::Error::Silent(patience) => {
             Error::measurement(format!("nothing arrived from the peer for {patience}"))
-                .hint("its procedure was busy elsewhere for that long (raise the option `patience`), or the path is down")
+                .hint("the peer's procedure was busy elsewhere for that long (raise the option `patience`), or the path is down")
         }
         error => Error::measurement(error.to_string()),
     }

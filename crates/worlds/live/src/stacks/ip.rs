@@ -155,7 +155,7 @@ pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
             failure.hint("raise the open-file limit (ulimit -n), or use fewer replicas")
         }
         Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT) => {
-            failure.hint("its kernel lacks the protocol, or the protocol is disabled (for mptcp: sysctl net.mptcp.enabled=1)")
+            failure.hint("the kernel lacks the protocol, or the protocol is disabled (for mptcp: sysctl net.mptcp.enabled=1)")
         }
         _ => failure,
     }
@@ -179,7 +179,7 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
         io::ErrorKind::NetworkUnreachable if address.starts_with("127.") => {
             failure.hint("the loopback interface is down: `ip link set lo up`")
         }
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("there is no route to it"),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => failure.hint("check the address and routes"),
         _ => failure,
     }
 }

@@ -97,7 +97,7 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "zerocopy",
         OptionKind::Flag,
         "off: the kernel copies data",
-        "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied anyway",
+        "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied the data anyway",
     ),
 ];
 

@@ -33,7 +33,7 @@ pub(super) fn explain_denied_socket(socket: io::Result<Socket>) -> io::Result<So
         Some(libc::EPERM | libc::EACCES) => unusable(
             ErrorKind::PermissionDenied,
             "raw Ethernet frames need permission to open packet sockets (CAP_NET_RAW)".into(),
-            "run it as root, give the program the capability (`setcap cap_net_raw+ep PROGRAM`), or run it in its own network namespace (`unshare --map-root-user --net`)",
+            "run the program as root, give it the capability (`setcap cap_net_raw+ep PROGRAM`), or run it in its own network namespace (`unshare --map-root-user --net`)",
         ),
         Some(libc::EAFNOSUPPORT) => unusable(
             ErrorKind::Unsupported,
@@ -84,7 +84,9 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         assert!(
             error.to_string().contains("CAP_NET_RAW")
-                && error.to_string().contains("\nhint: run it as root")
+                && error
+                    .to_string()
+                    .contains("\nhint: run the program as root")
         );
         assert_eq!(refused(libc::EAFNOSUPPORT).kind(), ErrorKind::Unsupported);
         assert_eq!(refused(libc::EMFILE).raw_os_error(), Some(libc::EMFILE));

@@ -104,8 +104,11 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
     }
     let (host, each) = (&part.hosts.0, own * measured / to_f64(calls.n()));
     let sentence = format!(
-        "the application on {host} is the limit: it delays each of its {} calls by {} ({})",
-        calls.n(),
+        "the application on {host} is the limit: it delays {} by {} ({})",
+        match calls.n() {
+            1 => "its call".to_owned(),
+            n => format!("each of its {n} calls"),
+        },
         units::format_time(each),
         part.of_its_time(own)
     );

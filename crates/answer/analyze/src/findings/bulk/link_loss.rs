@@ -17,7 +17,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "link_loss",
-    meaning: "a named link loses packets: this costs time, or more than 0.1 % of the data is lost",
+    meaning: "a link loses packets: this costs time, or more than 0.1 % of the data is lost",
     find: &[
         Find::Run(in_session),
         Find::Measurement(find),

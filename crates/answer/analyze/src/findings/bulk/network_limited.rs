@@ -116,7 +116,7 @@ fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) ->
         let equal = equal.join(", ");
         sentence += &format!("; equally full: {equal}");
         advice = format!(
-            "faster links {} and {equal} (all of them), or fewer bytes",
+            "faster links {}, {equal} (all of them), or fewer bytes",
             port.name
         );
     }

@@ -9,7 +9,7 @@ use crate::findings::measured::needless_resends::NeedlessResends;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "reordering",
-    meaning: "packets overtake one another on a named link, and data that was not lost is retransmitted",
+    meaning: "packets overtake one another on a link, and data that was not lost is retransmitted",
     find: &[Find::Measurement(find)],
 };
 

@@ -26,11 +26,17 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         1 => "1 wait includes a retransmission of the awaited bytes and takes".to_owned(),
         n => format!("{n} waits include a retransmission of the awaited bytes and take"),
     };
+    let longest = match stalls.waits {
+        1 => String::new(),
+        _ => format!(
+            ", the longest {} longer",
+            units::format_time(stalls.longest_s)
+        ),
+    };
     let sentence = format!(
-        "{waits} {} longer than usual ({} of the time in all), the longest {} longer",
+        "{waits} {} longer than usual ({} of the time in all){longest}",
         units::format_time(each),
-        percent(losses.stalled),
-        units::format_time(stalls.longest_s)
+        percent(losses.stalled)
     );
     let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
     let what = format!(

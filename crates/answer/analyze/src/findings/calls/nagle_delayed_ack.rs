@@ -55,7 +55,7 @@ fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
         part.of_its_time(own)
     );
     let figure = format!(
-        "{host}: {} of the time with less than a segment to send and open windows",
+        "{host}: {} of the time with open windows and less than a segment to send",
         percent(own)
     );
     Some(tries(

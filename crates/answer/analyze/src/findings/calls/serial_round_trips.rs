@@ -15,7 +15,7 @@ use stackline_model::PathModel;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "serial_round_trips",
-    meaning: "calls or connections one after another, each waiting for the network; for units tracked across hosts: each waits for the previous one",
+    meaning: "calls or connections are made one after another, each waiting for the network; for units tracked across hosts: each waits for the previous one",
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
@@ -83,7 +83,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }`, then await them; or use several pairs")
             .attempt("put several requests into one (batching)")
-            .attempt_by("send them to a nearer host: a cache, a replica", nearer(part))
+            .attempt_by("send requests to a nearer host: a cache, a replica", nearer(part))
     } else {
         finding.attempt("keep connections open and reuse them: connect before the clock starts, with all calls in one `repeat`")
     })

@@ -126,7 +126,7 @@ impl<'c> HostClock<'c> {
             units::format_time(passage_ns / 1e9),
         );
         let sentence = format!(
-            "the clock of {} is known only to within {error}, but data passes between hosts in {passage}: one-way times are unknown",
+            "the clock of {} is known only to within {error}, more than the one-way delay between hosts ({passage}): one-way delays are unknown",
             self.host
         );
         let figures = format!("error {error}, half a round trip {passage}");
@@ -158,7 +158,7 @@ impl<'c> HostClock<'c> {
             return None;
         }
         let sentence = format!(
-            "the clock of {} is {} {} the reference clock, more than data takes to pass between hosts ({}); times are corrected to within {}",
+            "the clock of {} is {} {} the reference clock, more than the one-way delay between hosts ({}); times are corrected to within {}",
             self.host,
             units::format_time(to_f64(offset_ns.unsigned_abs()) / 1e9),
             if offset_ns > 0 { "ahead of" } else { "behind" },

@@ -89,7 +89,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let (what, less) = match is_of_trace {
         true => (
             "packets and records of the trace",
-            "trace for a shorter time, or trace less (`--see packets`); traffic of other programs on this host counts as well",
+            "trace for a shorter time, or trace less (`--see packets`); traffic of other programs on this host takes buffer space too",
         ),
         false => (
             "events",

@@ -388,7 +388,7 @@ fn crowded(
     (share >= LEAST).then(|| SaturatedProcessor {
         share: share * part.weight,
         host: host.to_owned(),
-        sentence: format!("the core of {host} is at its limit: other work occupies it {} of the time while the measured process is ready to run", percent(share)),
+        sentence: format!("the measured process's core on {host} is at its limit: other work occupies it {} of the time while the process is ready to run", percent(share)),
         evidence: log.evidence(format!("ready to run but without a core for {}", units::format_time(seconds(&rows))), &rows),
         tries: vec!["a dedicated core: `on cpu`, isolcpus, fewer other processes".into()],
         confidence: 0.9,

@@ -40,7 +40,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         "units are held there"
     };
     let sentence = format!(
-        "{name} at {hosts} is the limit: {} of the time, {waits}",
+        "the stage {name} at {hosts} is the limit: {} of the time, {waits}",
         percent(limit.share)
     );
     let mut finding = KIND.of_run(

@@ -240,7 +240,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
         return None;
     }
     let sentence = format!(
-        "the network or the receiver is the limit: {}; the events do not show which",
+        "the network or the receiver is the limit (the events do not show which): {}",
         session.costs(share)
     );
     let finding = report.finding(share, 0.6, sentence)?;
@@ -322,7 +322,7 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
         .as_ref()
         .filter(|seen| seen.window >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
-        "the receiver's window holds servers back {} of the time, although received data is read: at most {} can be in flight in a round trip of {}",
+        "the receiver's window holds servers back {} of the time, although received data is read promptly: at most {} can be in flight in a round trip of {}",
         percent(seen.window),
         units::format_size(seen.in_flight_bytes),
         trip(seen)
@@ -371,7 +371,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let waits = session.is_waited_for(log);
     let (what, sure) = if waits {
         (
-            "the limit is unknown: units are in flight all the time",
+            "the limit is unknown, although units are in flight all the time",
             0.5,
         )
     } else {

@@ -243,7 +243,7 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let link = session.fullest().filter(|port| port.busy >= PART);
     let finding = match link {
         Some(port) => finding.attempt(format!(
-            "a faster link {}: it is used {} of the time",
+            "a faster link {}, which is now used {} of the time",
             port.name,
             percent(port.busy)
         )),

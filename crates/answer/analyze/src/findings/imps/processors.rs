@@ -53,7 +53,7 @@ fn full(
             percent(busy)
         ),
         evidence: measurement.figure(format!(
-            "{name} reported its processor as {} busy, {} at most",
+            "{name} reported its processor as {} busy on average, {} at most",
             percent(busy),
             percent(reported.busy.1.min(1.0))
         )),

@@ -145,7 +145,7 @@ fn waits_for_allocation(
         part.of_its_time(own)
     );
     let figure = format!(
-        "waited {} for it, out of {}",
+        "waited {} of {} for allocations",
         units::format_time(waited),
         units::format_time(part.basis_s())
     );

@@ -21,7 +21,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         .map(window_full);
     let found = report_worst_connection(&KIND, log, full)?;
     Some(found.attempt(
-        "shorten the round trip, or find what keeps the window small: losses, a congestion control that grows it slowly, a short transfer",
+        "shorten the round trip, or find what keeps the window small: losses, a congestion control algorithm that grows it slowly, a short transfer",
     ))
 }
 

@@ -97,7 +97,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     } else {
         (
             format!("{place} drops {of}: {reason}"),
-            "find out why that place does not pass them on",
+            "find out why datagrams are dropped there",
         )
     };
     let evidence = log.evidence(

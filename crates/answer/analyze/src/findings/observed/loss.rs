@@ -81,9 +81,10 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             .filter_map(|one| resent(&one))
             .chain(collect_logged(log).iter().filter_map(lost)),
     )?;
-    Some(found.attempt(
-        "find out where packets are lost: full queues, a bad link, or reordering that looks like loss",
-    ))
+    Some(
+        found
+            .attempt("find the cause: full queues, a bad link, or reordering that looks like loss"),
+    )
 }
 
 /// A log of QUIC with more than a little lost: how many of how many packets, and how they were found so.
@@ -159,8 +160,8 @@ fn resent(one: &Resent<'_>) -> Option<ObservedSymptom> {
         let of = units::format_size(one.bytes);
         let before = match one.late {
             0 => String::new(),
-            late if late == one.again => ": lost before the capture point".to_owned(),
-            late => format!(": {late} of them lost before the capture point"),
+            late if late == one.again => ": every loss occurred before the capture point".to_owned(),
+            late => format!(": {late} of the losses occurred before the capture point"),
         };
         let sentence = format!(
             "{segments} between {from} and {to} {were} retransmitted, in addition to {of} of new data{before}"

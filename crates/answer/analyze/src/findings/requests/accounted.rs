@@ -161,7 +161,7 @@ fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
         Cause::Observer => ("core taken by the trace", "socket"),
         Cause::Server => ("server", "application"),
         Cause::Responder => ("responder", "application"),
-        Cause::SlowReader => ("client does not read", "application"),
+        Cause::SlowReader => ("unread at the client", "application"),
         Cause::GivenUp => ("no answer", "other"),
         Cause::Ended => ("ended by the server", "other"),
         Cause::BackOff => ("back-off", "application"),

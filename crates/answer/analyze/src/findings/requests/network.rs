@@ -296,6 +296,7 @@ impl Drops {
     /// `3 of them were lost on the link a>b`.
     pub(crate) fn words(&self, log: &FindingEventLog<'_>) -> String {
         let count = match self.count {
+            1 if self.all == 1 => "it was".into(),
             all if all == self.all => "they were".into(),
             1 => format!("1 of {} was", self.all),
             several => format!("{several} of {} were", self.all),

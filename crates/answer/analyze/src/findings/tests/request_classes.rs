@@ -150,7 +150,7 @@ fn a_name_has_the_count_and_the_mean_of_all_its_requests() {
     };
     let of_one = &found(&requests("GET /item"))[0];
     assert!(
-        of_one.sentence.contains(" for GET /item: ") && of_one.sentence.contains("10.2 ms each"),
+        of_one.sentence.contains(" during GET /item: ") && of_one.sentence.contains("10.2 ms each"),
         "{of_one:?}"
     );
     assert!(
@@ -159,7 +159,7 @@ fn a_name_has_the_count_and_the_mean_of_all_its_requests() {
     );
     // 1.35 s of 3.06 s is of the slow ones: none of the two names has most of it.
     let of_two = &found(&requests("GET /slow"))[0];
-    assert!(!of_two.sentence.contains(" for GET"), "{of_two:?}");
+    assert!(!of_two.sentence.contains(" during GET"), "{of_two:?}");
 }
 
 #[test]
@@ -302,11 +302,11 @@ fn what_most_of_a_cause_is_of_is_named_and_mixed_requests_are_not() {
         let all: Vec<Planted> = ten(&one).into_iter().chain(others).collect();
         found(&all)[0].sentence.clone()
     };
-    assert!(sentence(of("GET /report", 90), of("GET /", 2)).contains(" for GET /report: "));
+    assert!(sentence(of("GET /report", 90), of("GET /", 2)).contains(" during GET /report: "));
     assert!(
-        sentence(of("GET /item/7", 90), of("GET /item/9", 90)).contains(" for GET /item/:id: ")
+        sentence(of("GET /item/7", 90), of("GET /item/9", 90)).contains(" during GET /item/:id: ")
     );
-    assert!(!sentence(of("GET /report", 90), of("GET /sum", 80)).contains(" for GET"));
+    assert!(!sentence(of("GET /report", 90), of("GET /sum", 80)).contains(" during GET"));
 }
 
 #[test]

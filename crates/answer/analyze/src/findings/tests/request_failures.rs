@@ -206,7 +206,7 @@ fn a_lookup_names_the_name_server_and_the_network_to_it() {
     let far = sentence(&[("there", 90), ("work", 1), ("back", 90)]);
     assert_eq!(
         far,
-        "a looks up the server's address at dns: 99 % of the time, 182 ms each; the round trip to it takes 180 ms of each lookup"
+        "a looks up the server's address at dns: 99 % of the time, 182 ms each; each lookup spends 180 ms on the round trip"
     );
     let slow = sentence(&[("there", 1), ("work", 179), ("back", 1)]);
     assert!(slow.ends_with("182 ms each"), "{slow}");

@@ -123,7 +123,7 @@ fn a_busy_stage_limits_and_its_units_end_before_it() {
     assert!(
         found[0]
             .sentence
-            .starts_with("begins to ends at host is the limit"),
+            .starts_with("the stage begins to ends at host is the limit"),
         "{}",
         found[0].sentence
     );
@@ -209,7 +209,7 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     let (kind, sentence) = first(&arrives);
     assert_eq!(kind, "stage_limited", "{sentence}");
     assert!(
-        sentence.starts_with("stored to drawn at host is the limit"),
+        sentence.starts_with("the stage stored to drawn at host is the limit"),
         "{sentence}"
     );
     // One at a time, of which each takes 10 ms and is drawn in 2.

@@ -77,7 +77,7 @@ impl Colours {
             .map_err(unreadable)?;
         if planes == Some(2) && colours.num_samples() > 1 {
             return Err(unreadable(
-                "each colour has its own plane (`gdal_translate -co INTERLEAVE=PIXEL`)",
+                "separate colour planes are not supported (`gdal_translate -co INTERLEAVE=PIXEL`)",
             ));
         }
         match colours {

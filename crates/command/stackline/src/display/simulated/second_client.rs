@@ -18,7 +18,7 @@ pub(super) fn bench(flags: &DisplayBench, stage: &DisplayTestbed, beside: &str) 
             "--beside compares two internet servers, but the first client has none",
         )
         .hint(format!(
-            "specify where its stream ends, as in --internet {}",
+            "specify the first client's server, as in --internet {}",
             first.to
         )));
     }

@@ -156,7 +156,7 @@ pub(crate) struct Replay {
     pub(crate) duration: Duration,
     #[command(flatten)]
     pub(crate) sharing: crate::flags::Sharing,
-    /// Blocks the viewer caches and does not request again
+    /// Number of blocks the viewer caches and does not request again
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
     /// Maximum number of blocks in a list
@@ -168,7 +168,7 @@ pub(crate) struct Replay {
     /// Transport for blocks
     #[arg(long, value_name = "WAY", value_parser = choice::<BlockDataTransport>(), default_value = "tcp")]
     pub(crate) transport: BlockDataTransport,
-    /// Servers drop blocks held longer than this
+    /// Have servers drop blocks held longer than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) age: Option<Duration>,
     /// Receive buffer of each connection

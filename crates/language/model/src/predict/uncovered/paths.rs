@@ -114,7 +114,7 @@ pub(super) fn drops_early(path: &PathModel) -> Result<(), String> {
         };
         if hop.drops_early && rate < before {
             return Err(format!(
-                "the queue at {} drops packets by its own discipline, and no closed-form formula says when",
+                "the queue at {} is not drop-tail, and no closed-form formula says when it drops packets",
                 name(hop)
             ));
         }

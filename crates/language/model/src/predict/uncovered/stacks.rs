@@ -72,7 +72,8 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     let stack = &s.part.stack;
     if stack.facts.form == ClosedForm::SmolTcp {
         return Err(
-            "no closed-form formula describes how smoltcp acknowledges and opens its window".into(),
+            "no closed-form formula describes how smoltcp acknowledges data and opens its window"
+                .into(),
         );
     }
     let other = stack

@@ -33,7 +33,7 @@ pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     if waits * chance <= 0.5 {
         return Ok(());
     }
-    Err("too few calls with random arrivals: their mean depends on chance".into())
+    Err("too few calls with random arrivals: their mean time depends on chance".into())
 }
 
 /// A mean over so few draws, with that variation, that may be so far off by chance.
@@ -58,7 +58,10 @@ pub(crate) fn lost_by_time(
     if s.transport.stream || network_s + longest_s < waits_s {
         return Ok(());
     }
-    Err("answers to datagrams may arrive after their callers stop waiting, and such calls count as lost".into())
+    Err(
+        "answers may arrive after the callers have stopped waiting, and such calls count as lost"
+            .into(),
+    )
 }
 
 /// Pairs that meet at what is busiest at random, or in turns that are no calls.
@@ -251,7 +254,7 @@ pub(crate) fn turns(
                 format!(" (up to {})", units::format_time(s))
             });
             return Err(format!(
-                "other traffic waits in the queue at {}{most}: no closed-form formula gives its occupancy",
+                "other traffic waits in the queue at {}{most}: no closed-form formula gives the queue length",
                 name(hop)
             ));
         }
@@ -266,7 +269,7 @@ pub(crate) fn turns(
     let is_seldom = loss * made <= SELDOM || timeout_s <= LITTLE * turn_s * made;
     if s.transport.stream && (loss * timeout_s > LITTLE * turn_s || !is_seldom) {
         return Err(format!(
-            "{} of the turns suffer a loss and wait for a timeout: their mean is too uncertain to state",
+            "{} of the turns suffer a loss and wait for a timeout: the mean is too uncertain to state",
             percent(loss)
         ));
     }

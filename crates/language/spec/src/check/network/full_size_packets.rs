@@ -97,9 +97,7 @@ fn cells(
         "when frames compete for this buffer, one lost cell costs a whole frame"
     };
     let diagnostic = Diagnostic::warning(span, message, label);
-    report.push(
-        diagnostic.hint(
-            "the MAGIC testbed ran into this problem in 1996; keep it if you are studying it",
-        ),
-    );
+    report.push(diagnostic.hint(
+        "the MAGIC testbed ran into this problem in 1996; keep the size if you are studying it",
+    ));
 }

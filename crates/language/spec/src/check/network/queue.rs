@@ -280,7 +280,7 @@ impl DisciplineSettings<'_> {
             let label = format!("a target of {target} and an interval of {interval}");
             report.push(
                 Diagnostic::error(span, message, label)
-                    .hint("the target is usually about 5 % of the interval"),
+                    .hint("the target is usually about 5% of the interval"),
             );
         }
         (target, interval)

@@ -41,8 +41,7 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
         ]);
     }
     Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
-        "A broadcast is such a packet, received by every host at once. It is copied before anything else is done, so acknowledgements \
-         and programs wait for it, and a transfer may lose more than the processor's share.",
+        "Useless packets may be broadcasts, which every host receives at once. They are copied before anything else is done, so acknowledgements and programs wait, and a transfer may lose more than their share of the processor.",
     ))
 }
 
@@ -138,7 +137,7 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
         ),
     ];
     let judged = judged.note(
-        "4 KB is taken as two buffers of 2 KB, like the interface in `stackline reproduce blast`. After a loss, the simulated sender halves its window, which senders of 1985 did not do: they kept losing packets.",
+        "The interface's 4 KB are taken as two buffers of 2 KB, as in `stackline reproduce blast`. After a loss, the simulated sender halves its window, which senders of 1985 did not do: they kept losing packets.",
     );
     Ok(vec![curve, judged])
 }

@@ -72,7 +72,7 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
             "Eight buffers offer a window of 8000 bytes, enough for 400 packets of 20 bytes, but the ninth that arrives while the program pauses is dropped. Compaction takes no time here; the paper found it too slow on the slower host.",
         )
         .note(
-            "A receiver that expects 20 bytes loses nothing from a terminal, but gets a file in packets of 160 bytes: the hint has to come from the protocol above. Small buffers are also offered to a file transfer, which has no packets for them. Writes that wait for a window are coalesced, so fewer packets are sent where many were dropped.",
+            "A receiver that expects 20 bytes loses nothing from a terminal, but gets a file in packets of 160 bytes: the hint has to come from the protocol above. Small buffers are also offered to a file transfer, which sends no packets that small. Writes that wait for a window are coalesced, so fewer packets are sent where many were dropped.",
         ))
 }
 

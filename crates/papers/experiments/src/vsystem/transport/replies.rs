@@ -39,6 +39,6 @@ pub(in super::super) fn replies() -> Result<Sheet> {
         ]);
     }
     Ok(sheet.note(nothing_printed("the paper gives no figures for this")).note(
-        "With an early reply, the server works while the answer travels and the client goes on; a client that calls again before the server is done waits. An early answer can confirm that the request has arrived, but not its outcome. Programs: `late_reply`, `early_reply` (`--profile`).",
+        "With an early reply, the server works while the reply travels and the client goes on; a client that calls again before the server is done waits. An early reply can confirm that the request has arrived, but not its outcome. Programs: `late_reply`, `early_reply` (`--profile`).",
     ))
 }

@@ -193,7 +193,7 @@ fn timer_rows(runs: &TimerRuns) -> Vec<Vec<SheetCell>> {
             RowBasis::Predicts,
         ),
         row_of_value(
-            "% slower, timer of 0",
+            "% slower, ack timer of 0",
             &PrintedValue::new(1.0, slower(usual, single), 1)
                 .because("here, a byte of an acknowledgement costs as much as a byte of data"),
             RowBasis::Predicts,
@@ -215,7 +215,7 @@ pub(in super::super) fn timers() -> Result<Sheet> {
             "A timeout of 40 ms is longer than the round trip, so nothing is sent twice; with 30 ms, {again:.0} % of the packets are. Loss rates were not published; the rate used is that at which a timeout of 4 s costs 10 %, with windows of three packets: with larger windows, three duplicate acknowledgements would trigger fast retransmit, which was unknown in 1985.",
         ))
         .note(
-            "An acknowledgement has 52 bytes. If it cost only the interface's time (0.16 ms), twice as many would \
+            "An acknowledgement is 52 bytes long. If it cost only the interface's time (0.16 ms), twice as many would \
              cost about half a percent.",
         ))
 }

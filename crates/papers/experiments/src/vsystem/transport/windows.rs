@@ -74,7 +74,7 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         .collect::<Result<_>>()?;
     let mut sheet = sheet(
         "7.3 silly windows",
-        "a file sent to a program that reads in small pieces, as fast as the best transfer",
+        "a file sent to a program that reads small pieces at the rate of the best transfer",
     );
     for (piece, pair) in PIECES.iter().zip(found.chunks(2)) {
         let [usual, silly] = pair else { continue };
@@ -95,7 +95,7 @@ pub(in super::super) fn silly() -> Result<Sheet> {
         ));
     }
     Ok(sheet.note(
-        "The paper gives the total cost of all implementation errors, up to a factor of 10; this is one of them, and \
+        "The paper gives the total cost of all implementation errors, up to a factor of 10; silly windows are one of them, and \
          the sizes of the programs' reads are not published. Each read opens a window of its size, which is used at \
          once, so packets stay small.",
     ))

@@ -48,7 +48,7 @@ pub fn import_event_log(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceIm
             let message = format!("{name} does not name the host of its events");
             return Err(Error::new(
                 message,
-                format!("name it with `--host NAME={name}`"),
+                format!("name the host with `--host NAME={name}`"),
             ));
         }
         into.push(&table)?;

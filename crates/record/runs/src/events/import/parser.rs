@@ -397,7 +397,7 @@ mod tests {
             ]
         );
         assert!(
-            table.is_empty() && met.first[0].1.starts_with("keyword is missing"),
+            table.is_empty() && met.first[0].1.starts_with("the keyword is missing"),
             "{:?}",
             met.first
         );

@@ -270,7 +270,7 @@ impl EventFileReader {
             .unwrap_or_else(|| column.data_page_offset());
         if begin < 0 || column.compressed_size() < 0 || group.metadata().num_rows() < 0 {
             return Err(ParquetError::General(format!(
-                "its column {name} has no data"
+                "its column {name} has invalid bounds"
             )));
         }
         let nulls = column

@@ -21,7 +21,7 @@ pub(super) fn from_transfer(error: ikp::IkpTransferError) -> Error {
         ikp::IkpTransferError::Packet { .. } => Error::input(error.to_string()),
         ikp::IkpTransferError::Io(what, error) => error::io_error(what, &error),
         ikp::IkpTransferError::Silent(patience) => Error::measurement(format!("nothing arrived from the peer for {patience}"))
-            .hint("its procedure was busy elsewhere for that long (raise the option `patience`), or the path is down"),
+            .hint("the peer's procedure was busy elsewhere for that long (raise the option `patience`), or the path is down"),
         error => Error::measurement(error.to_string()),
     }
 }

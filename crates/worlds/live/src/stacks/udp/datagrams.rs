@@ -133,7 +133,7 @@ impl LiveUdpConversation {
                 ControlStep::GivenUp => {
                     buffers.flags.interrupted()?;
                     return Err(Fault::measurement("the peer has stopped answering")
-                        .hint("it exited, the network lost every control datagram for several seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits its length)"));
+                        .hint("the peer exited, the network lost every control datagram for several seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits its length)"));
                 }
             }
             self.await_control(buffers)?;

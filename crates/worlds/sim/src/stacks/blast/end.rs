@@ -315,7 +315,7 @@ impl SimBlastEnd {
         let patience = machine.connection.options().patience;
         Some(match why {
             Broken::Silent => Error::measurement(format!("the peer has been silent for {patience}"))
-                .hint("it ended, or the network loses every packet; the option `patience` sets how long to wait"),
+                .hint("the peer ended, or the network loses every packet; the option `patience` sets how long to wait"),
             Broken::Refused(refusal) => Error::measurement(format!("the peer refused the connection: {refusal:?}"))
                 .hint("both sides need the same stack with the same options"),
         })

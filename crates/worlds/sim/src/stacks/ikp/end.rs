@@ -264,7 +264,7 @@ impl SimIkpEnd {
         match why {
             client::IkpFailure::Silent => {
                 Error::measurement(format!("the peer has been silent for {}", client.options().patience))
-                    .hint("it ended, or the network loses every packet; the option `patience` sets how long to wait")
+                    .hint("the peer ended, or the network loses every packet; the option `patience` sets how long to wait")
             }
             client::IkpFailure::Refused(refusal) => {
                 Error::measurement(format!("the peer refused the message: {refusal:?}"))

@@ -73,7 +73,7 @@ pub(super) const TABLE: StackTable = StackTable {
             "receive_buffer",
             OptionKind::BUFFER,
             "1.25 MB",
-            "bytes a receiver lets its peer send ahead on the stream",
+            "the stream's flow-control window in bytes",
         ),
         OptionTable::new(
             "mtu",
@@ -178,7 +178,7 @@ impl QuicPair {
                 route.mtu
             );
             return Err(Error::input(cause).hint(
-                "they are never fragmented and need at least 1228 B: raise the `mtu` of the links",
+                "QUIC packets are never fragmented and need at least 1228 B: raise the `mtu` of the links",
             ));
         }
         let ports = [

@@ -300,7 +300,7 @@ impl Session for NullQuicHandshake {
                 (NullHandshakeStep::AwaitFinished, kind) if kind == FINISHED.kind => {
                     NullHandshakeStep::Done
                 }
-                _ => return Err(violation("a message at the wrong time")),
+                _ => return Err(violation("unexpected handshake message")),
             };
         }
         Ok(false)

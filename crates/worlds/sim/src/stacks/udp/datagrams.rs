@@ -97,7 +97,7 @@ impl SimUdpConversation {
                 ControlStep::Answered => return Ok(()),
                 ControlStep::GivenUp => {
                     return Err(Error::measurement("the peer has stopped answering")
-                        .hint("it exited, the network lost every control datagram for several seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits its length)"));
+                        .hint("the peer exited, the network lost every control datagram for several seconds, or data sent without pacing is still waiting in a queue (the link's `queue` limits its length)"));
                 }
             }
             let until = self

@@ -103,7 +103,7 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     Some(found.attempt(if is_of_client {
         "check what the client asks for: names, permissions, rate limits"
     } else {
-        "check what the server logged about them"
+        "check the server's log for these requests"
     }))
 }
 

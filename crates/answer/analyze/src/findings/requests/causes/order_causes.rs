@@ -43,7 +43,7 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }
     let slow = if name.is_empty() { "a slow one" } else { &name };
     let sentence = format!(
-        "{} {} wait behind {slow} on the same connection, {} each: answers come in the order of the requests ({} of the time)",
+        "{} {} wait behind {slow} on the same connection, {} each ({} of the time): answers come in the order of the requests",
         counted(waits.len() as u64, "request"),
         place_in_words(&place),
         format_ns(sum(&waits) as f64 / to_f64(waits.len() as u64)),

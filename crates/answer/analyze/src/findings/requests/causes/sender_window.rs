@@ -18,7 +18,7 @@ pub(crate) fn sender_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         .as_ref()
         .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
     let sentence = format!(
-        "{} keeps only about {} of a long message in flight and waits for acknowledgements, a round trip of {} each time, although the receiver has room and nothing is lost: {}{link}; the limit is its send buffer or its congestion window, or it has no more data to send",
+        "{} sends long messages with only about {} in flight and waits for acknowledgements, a round trip of {} each time, although the receiver has room and nothing is lost: {}{link}; the sender is limited by its send buffer or its congestion window, or has no more data to send",
         worst.place,
         units::format_size(transfers.bytes_under_way()),
         format_ns(transfers.trip_ns()),

@@ -74,7 +74,7 @@ fn of_server(
     if worst.mean() < LEAST_SERVER_NS && worst.share < often {
         return None;
     }
-    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" during {name}"));
     let worst = Worst {
         of_name: worst.cost.of_name(NAMED),
         ..worst
@@ -114,7 +114,7 @@ pub(crate) fn server_no_core(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
         RequestCause::NoCore,
         "is ready to run but gets no core",
         0.95,
-        "give it dedicated cores if others use its cores, or a larger quota (`nr_throttled` in cpu.stat of its control group)",
+        "give it dedicated cores if others use its cores, or a larger quota (see `nr_throttled` in cpu.stat of its control group)",
     )
 }
 
@@ -146,9 +146,9 @@ fn of_transaction(
         true => format!("the transaction of another connection of {client}"),
         false => format!("the transaction of {client}'s connection"),
     };
-    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
+    let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" during {name}"));
     let sentence = format!(
-        "{} waits for {whose} (a row lock){which}: {}; {} of {} waits end when it commits or rolls back",
+        "{} waits for {whose} (a row lock){which}: {}; {} of {} waits end when that transaction commits or rolls back",
         worst.place,
         worst.time_in_words(),
         wait.hits,
@@ -203,7 +203,7 @@ pub(crate) fn server_child(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         RequestCause::ChildProcess,
         does,
         0.9,
-        "start it once and keep it running, or do its work within the server",
+        "start that process once and keep it running, or do its work within the server",
     )
 }
 

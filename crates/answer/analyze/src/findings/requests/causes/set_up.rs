@@ -139,7 +139,7 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         (Some(asked), _) => format!("; {} was queried again because no answer came", asked.name),
         (None, Some(network_ns)) => {
             format!(
-                "; the round trip to it takes {} of each lookup",
+                "; each lookup spends {} on the round trip",
                 format_ns(network_ns)
             )
         }

@@ -165,7 +165,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     Some(
         found
             .attempt(less)
-            .attempt("reduce or pace the traffic that fills it"),
+            .attempt("reduce or pace the traffic that fills that queue"),
     )
 }
 
