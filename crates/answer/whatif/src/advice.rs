@@ -23,6 +23,9 @@ const SPREAD: f64 = 1.1;
 const TRIALS: u64 = 10;
 /// What helps by less is no advice.
 const HELPS: f64 = 1.03;
+/// What made a run so much slower has harmed it, unless it is so much faster on average.
+const HARMS: f64 = 0.97;
+const CERTAIN: f64 = 1.5;
 /// What helps by so much was the limit.
 const PROVES: f64 = 1.1;
 /// What nobody saw is found where it helps by so much.
@@ -267,6 +270,7 @@ impl AdviceTrial<'_> {
                 advice.what += " (not tried: it would take too many simulated events; raise the limit with `--simulate`)";
             }
         }
+        leave_out(finding, is_chance, "helps in some runs and harms in others");
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
             return;
         };
@@ -287,13 +291,7 @@ impl AdviceTrial<'_> {
             finding.confidence = finding.confidence.min(most_confidence(best));
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
-        for advice in finding.tries.iter().filter(|advice| of_no_use(advice)) {
-            finding.evidence.push(Evidence {
-                what: format!("does not help on its own: {}", advice.text()),
-                ..Evidence::default()
-            });
-        }
-        finding.tries.retain(|advice| !of_no_use(advice));
+        leave_out(finding, of_no_use, "does not help on its own");
     }
 
     /// A finding of what only taking it away shows, in each pair of runs: a few lucky losses are no proof.
@@ -318,6 +316,26 @@ impl AdviceTrial<'_> {
         );
         Some(finding)
     }
+}
+
+/// Takes advice out of a finding; its evidence says which, and why.
+fn leave_out(finding: &mut Finding, which: impl Fn(&Advice) -> bool, why: &str) {
+    let (out, kept) = std::mem::take(&mut finding.tries)
+        .into_iter()
+        .partition::<Vec<Advice>, _>(|advice| which(advice));
+    finding.tries = kept;
+    finding.evidence.extend(out.iter().map(|advice| Evidence {
+        what: format!("{why}: {}", advice.text()),
+        ..Evidence::default()
+    }));
+}
+
+/// Whether what an advice brings is small, and chance decides in a run whether it helps or harms.
+fn is_chance(advice: &Advice) -> bool {
+    advice.expected.is_some_and(|expected| {
+        let [mean, least, _] = expected.times_as_fast;
+        least < HARMS && mean < CERTAIN
+    })
 }
 
 /// Whether a summary is of one part that was measured, or of all where they are summarised together.

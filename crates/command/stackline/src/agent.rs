@@ -58,7 +58,7 @@ fn listen(address: &str, flags: &flags::AgentFlags) -> Result {
         );
     }
     let found = secret_source(flags).find_or_make()?;
-    found.note.iter().for_each(|note| output::say(note));
+    found.note.iter().for_each(output::say);
     let program = std::env::current_exe().map_err(|error| {
         Error::environment(format!("cannot find the path of this program: {error}"))
     })?;

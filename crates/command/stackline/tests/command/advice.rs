@@ -188,3 +188,17 @@ fn advice_for_many_at_once_is_tried_and_never_a_shorter_queue() {
         assert_eq!(untried, 0, "{composer}: {text}");
     }
 }
+
+/// A transfer that asks its sender for data waits for the confirmation of that; what has arrived by then does not wait for its application.
+#[test]
+fn data_that_arrives_while_its_sender_is_asked_is_nobodys_fault() {
+    let place = Place::new();
+    let text = "network n { host a, b; link a - b 15 Mbit/s 55 ms; }
+        procedure work {
+          initiator { ConnectRequest; StartMeasurement; StartBulkGet; repeat count { AwaitDataIndication(unit); } StopBulkGet; StopMeasurement; DisconnectRequest; }
+          responder { AwaitConnectIndication; AwaitStartBulkGet; repeat count { Pace(constant(860 us)); DataRequest(unit); } AwaitStopBulkGet; AwaitDisconnectIndication; }
+        }
+        1 from a to b work 800 B*1700 over udp across n in simulated;";
+    let (first, _) = diagnosed(&place, text);
+    assert_eq!(first["kind"], "healthy", "{first:#}");
+}

@@ -47,7 +47,7 @@ fn unread(
     outside.get(part.index)?.get(&reader)?;
     Some((
         part.index,
-        receive_backlog::measure_receive_backlog(measurement, part.index, reader),
+        receive_backlog::measure_receive_backlog(measurement, part, reader),
     ))
 }
 

@@ -3,8 +3,9 @@
 
 use crate::findings::event_log::{FindingEventLog, MOST};
 use crate::findings::measured::measurement::FindingMeasurement;
+use crate::findings::measured::part::MeasuredPart;
 use crate::statistics::to_f64;
-use stackline_core::procedure::PairSide;
+use stackline_core::procedure::{self, OperationCall, PairSide};
 use stackline_events::unit_ids::{EventStreamDirection, stream, stream_parts};
 use std::collections::BTreeMap;
 
@@ -61,7 +62,7 @@ impl AwayTime {
 /// The time that received bytes waited for that side's application.
 pub(crate) fn measure_receive_backlog(
     measurement: &FindingMeasurement<'_>,
-    part: usize,
+    part: &MeasuredPart<'_>,
     reader: PairSide,
 ) -> Backlog {
     let arrived = arrivals(measurement);
@@ -94,7 +95,7 @@ pub(crate) fn measure_receive_backlog(
 /// What each reader of a part did, in the order of its host's time, by the stream it reads.
 fn walks(
     measurement: &FindingMeasurement<'_>,
-    part: usize,
+    part: &MeasuredPart<'_>,
     reader: PairSide,
 ) -> BTreeMap<i64, Vec<(u32, ReaderStep)>> {
     let log = measurement.log;
@@ -103,7 +104,14 @@ fn walks(
         PairSide::Responder => (EventStreamDirection::There, EventStreamDirection::Back),
     };
     let mut walks: BTreeMap<i64, Vec<(u32, ReaderStep)>> = BTreeMap::new();
-    for (keyword, step, reads) in STEPS {
+    // Until the sender confirms that it was asked, an operation waits for the network, while its first data may be there.
+    let asks = procedure::contains_call(part.plan.procedure.side(reader), &|call| {
+        matches!(call, OperationCall::StartBulkGet)
+    });
+    let steps = STEPS
+        .into_iter()
+        .filter(|(keyword, ..)| !asks || *keyword != "APP_START");
+    for (keyword, step, reads) in steps {
         for row in measurement.rows(keyword) {
             let Some((flow, direction)) = log.number(row, "stream").map(stream_parts) else {
                 continue;
@@ -114,7 +122,7 @@ fn walks(
                     .input
                     .index
                     .flow(flow)
-                    .is_some_and(|flow| flow.part == part)
+                    .is_some_and(|flow| flow.part == part.index)
             {
                 walks
                     .entry(stream(flow, read))
