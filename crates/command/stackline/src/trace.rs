@@ -109,7 +109,7 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
         }
     };
     if flags.duration.is_some() && !programs.is_empty() {
-        return Err(Error::input("--for limits the trace of programs that already run")
+        return Err(Error::input("--for applies only to programs that are already running")
             .hint("to stop a program that the trace starts, use `timeout`: `stackline trace -- timeout 10 COMMAND`"));
     }
     if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {

@@ -120,9 +120,7 @@ impl RunTracer {
         }
         let costs: Vec<String> = cost_s
             .iter()
-            .map(|(what, seconds)| {
-                format!("{} of CPU time for {what}", units::format_time(*seconds))
-            })
+            .map(|(what, seconds)| format!("{} of CPU time ({what})", units::format_time(*seconds)))
             .collect();
         let lost = if lost > 0 {
             format!(", lost: {lost}")

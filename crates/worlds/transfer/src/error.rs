@@ -48,7 +48,7 @@ impl fmt::Display for Error {
                 f.write_str("the peer has a different version of the protocol; hint: use the same version on both hosts")
             }
             Self::Refused(BlastRefusal::Parameters) => f.write_str(
-                "the peer's strategy or checks differ; hint: give both sides the same strategy and checks",
+                "the peer uses a different strategy or `checked` setting; hint: give both sides the same strategy and `checked` setting",
             ),
             Self::Refused(BlastRefusal::Busy) => f.write_str("the peer already has a connection; hint: close it first"),
             Self::Closed => f.write_str("the peer closed the channel before everything had arrived"),

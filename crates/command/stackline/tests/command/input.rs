@@ -328,7 +328,7 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
         ),
         (
             "trace --for 1s -- sleep 3",
-            "--for limits the trace of programs that already run",
+            "--for applies only to programs that are already running",
             "timeout 10 COMMAND",
         ),
         (

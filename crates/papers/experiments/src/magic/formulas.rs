@@ -121,7 +121,7 @@ pub(super) fn sheet() -> Sheet {
         .note(format!(
             "Throughput is {kib:.0} KiB divided by the time between two send timestamps (servers) or between two blocks read (receiver); a burst is five consecutive blocks (section 4.2.2). `stackline blocks replay` and the tables below compute all three this way."
         ))
-        .note("The published mean of 160 ms assumes 100 ms as the shortest latency; with the published parts, the mean is lower.")
+        .note("The published mean of 160 ms assumes a shortest latency of 100 ms; with 54 ms, the sum of the published components, the mean is lower.")
 }
 
 #[cfg(test)]

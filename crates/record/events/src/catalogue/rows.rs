@@ -184,7 +184,7 @@ catalogue! {
         "a connection in a capture, at its first packet: round trips, bytes, retransmitted segments (including those that fill a gap late), time with a full window, longest quiet period, how it ended";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
-        "the sender's view of loss changes: open, disorder, cwr, recovery, loss";
+        "the sender's congestion state changes: open, disorder, cwr, recovery, loss";
 
     TcpDrop = "TCP_DROP", Protocol fate Dropped: { unit, stream, offset, bytes, reason, local, remote }
         "a host's kernel drops a packet (see `reason`)";

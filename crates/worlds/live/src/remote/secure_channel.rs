@@ -62,7 +62,7 @@ impl From<io::Error> for NoChannel {
 
 /// The keys of an agent that listens, for as long as it does.
 pub(super) fn server_keys() -> io::Result<Arc<ServerConfig>> {
-    let failed = |_| io::Error::other("the system has no random bytes");
+    let failed = |_| io::Error::other("cannot get random bytes from this host");
     let generated = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(failed)?;
     let key = PrivatePkcs8KeyDer::from(generated.as_ref().to_vec());
     let key = rustls::crypto::ring::sign::any_eddsa_type(&key).map_err(io::Error::other)?;

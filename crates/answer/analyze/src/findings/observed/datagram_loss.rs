@@ -180,7 +180,7 @@ impl PortLoad {
                 "reduce the other traffic there, or keep it apart with a queue for each flow (fq_codel)"
             }
             Some(false) => "send evenly instead of in bursts, or enlarge that queue",
-            None => "send less or more evenly, enlarge that queue, or use a faster path",
+            None => "send less, send more evenly, enlarge that queue, or use a faster path",
         }
     }
 }

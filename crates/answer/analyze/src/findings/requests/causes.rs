@@ -81,13 +81,13 @@ fn without_place_in_words(costs: &RequestCosts) -> String {
     let network = costs.share_of(PlacelessTaker::Network);
     match (network >= LEAST, set_up >= LEAST) {
         (true, true) => format!(
-            ", of which {} is the network and {} security set-up or a lookup",
+            ", of which {} is the network and {} security handshakes or name lookups",
             percent(network),
             percent(set_up)
         ),
         (true, false) => format!(", of which {} is the network", percent(network)),
         (false, true) => format!(
-            ", of which {} is security set-up or a lookup",
+            ", of which {} is security handshakes or name lookups",
             percent(set_up)
         ),
         (false, false) => String::new(),

@@ -274,7 +274,7 @@ fn set_up_is_no_network_in_words_as_it_is_none_in_the_table() {
     assert_eq!(found[0].kind, "healthy");
     let sentence = &found[0].sentence;
     assert!(
-        sentence.contains("25 % is the network and 75 % security set-up"),
+        sentence.contains("25 % is the network and 75 % security handshakes or name lookups"),
         "{sentence}"
     );
 }

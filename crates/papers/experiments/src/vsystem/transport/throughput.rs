@@ -59,7 +59,7 @@ pub(in super::super) fn best() -> Result<Sheet> {
         ),
     ];
     Ok(sheet.note(
-        "The published value sets the time per byte, 13.7 us; everything else about these hosts is set by other \
+        "The time per byte, 13.7 us, is chosen to match the published value; everything else about these hosts is set by other \
          tables (2.84 ms for each block that a program sends or receives) or by Zwaenepoel's interface (91 us per \
          packet).",
     ))
