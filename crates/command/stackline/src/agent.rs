@@ -7,8 +7,8 @@ use crate::interrupt;
 use crate::output;
 use stackline_guard::secret::SecretSource;
 use stackline_guard::stop::StopSwitch;
-use stackline_live::remote::agent_connection;
 use stackline_live::remote::agent_listener::{AgentListener, ListeningAgentOptions};
+use stackline_live::remote::{SECRET, agent_connection};
 use std::fs::File;
 use std::io::{IsTerminal, stdin, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -45,7 +45,7 @@ fn serve_pipe(flags: &flags::AgentFlags) -> Result {
 fn secret_source(flags: &flags::AgentFlags) -> SecretSource<'_> {
     SecretSource {
         file: flags.secret_file.as_deref(),
-        variable: "STACKLINE_AGENT_SECRET",
+        variable: SECRET,
         usual: "agent.secret",
     }
 }

@@ -39,7 +39,8 @@ fn hint(refused: &clap::Error) -> String {
     if unknown.is_some_and(|word| LISTS_RUNS.contains(&word.as_str())) && command() == "stackline" {
         return "`stackline runs` lists kept runs".to_owned();
     }
-    let slip = || mistyped_command().filter(|_| refused.kind() == ErrorKind::ArgumentConflict);
+    let is_conflict = refused.kind() == ErrorKind::ArgumentConflict;
+    let slip = || is_conflict.then(mistyped_command).flatten();
     let unknown = slip().or_else(|| said(ContextKind::InvalidSubcommand));
     if let Some(meant) = unknown.and_then(|word| near_command(&word)) {
         return format!("did you mean `{meant}`?");
@@ -105,9 +106,8 @@ fn command() -> String {
 /// The word behind that command where it could have a command below it, taken for something else: `runs remve x`.
 fn mistyped_command() -> Option<String> {
     let known = known_command().1.split(' ').count();
-    std::env::args()
-        .nth(known)
-        .filter(|word| !word.starts_with('-'))
+    let word = std::env::args_os().nth(known)?.into_string().ok()?;
+    (!word.starts_with('-')).then_some(word)
 }
 
 fn known_command() -> (clap::Command, String) {
@@ -120,6 +120,33 @@ fn known_command() -> (clap::Command, String) {
         command = below;
     }
     (command, path)
+}
+
+/// Whether `--json` stands in a command line that cannot be read, and is meant for this program: words of the programs that it starts
+/// are their own.
+pub(crate) fn asks_for_json() -> bool {
+    let (command, path) = known_command();
+    let starts_programs = command
+        .get_positionals()
+        .any(|it| it.is_trailing_var_arg_set());
+    let takes_value = |word: &str| {
+        let name = word.trim_start_matches("--");
+        command
+            .get_arguments()
+            .any(|flag| flag.get_long() == Some(name) && flag.get_action().takes_values())
+    };
+    let mut words = std::env::args_os().skip(path.split(' ').count());
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--json") => return true,
+            Some("--") => return false,
+            Some(flag) if flag.starts_with("--") && takes_value(flag) => drop(words.next()),
+            Some(flag) if flag.starts_with('-') => {}
+            _ if starts_programs => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// A word where a program should stand that looks like a flag: no program's name begins with `-`.

@@ -112,7 +112,11 @@ fn explained(words: &clap::Error) -> ExitCode {
     if words.use_stderr()
         && words.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
-        return Exit::from_error(command_line_error::error(words), json_is_written()).into();
+        return Exit::from_error(
+            command_line_error::error(words),
+            command_line_error::asks_for_json(),
+        )
+        .into();
     }
     match words.print() {
         Err(cause) if !words.use_stderr() && cause.kind() != ErrorKind::BrokenPipe => {
@@ -124,15 +128,6 @@ fn explained(words: &clap::Error) -> ExitCode {
             Exit::Done
         }),
     }
-}
-
-/// Whether `--json` stands in a command line that cannot be read; what follows `--` belongs to other programs.
-fn json_is_written() -> bool {
-    let mut words = std::env::args_os().skip(1);
-    words
-        .by_ref()
-        .take_while(|word| word != "--")
-        .any(|word| word == "--json")
 }
 
 /// Whether the command, or the one below it, has `--json`.

@@ -4,8 +4,10 @@
 //! Encryption and login are ssh's, the command's, or those of [`crate::remote`]. A child has a process group of its own, so that Ctrl-C reaches the coordinator alone,
 //! which then ends its agents by message.
 
+use crate::agent::COORDINATOR;
 use crate::control::{self, AgentHello, FromAgent, LONGEST_LINE, PROTOCOL, ToAgent};
 use crate::error::{Error, Result};
+use crate::remote;
 use crate::ssh_destination::{for_ssh, quoted, resolved_host};
 use stackline_core::plan::{HostPlan, Via};
 use std::collections::BTreeMap;
@@ -132,6 +134,13 @@ impl Launcher {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        if !matches!(host.via, Via::Tcp(_)) {
+            command.env_remove(remote::SECRET);
+        }
+        if matches!(host.via, Via::Exec(_)) {
+            // They say where this process's user comes from.
+            command.env_remove("SSH_CONNECTION").env_remove(COORDINATOR);
+        }
         let mut child = command.spawn().map_err(|e| {
             let program = command.get_program().to_string_lossy().into_owned();
             Error::environment(format!(

@@ -9,5 +9,8 @@ mod socket_keeping;
 
 use std::time::Duration;
 
+/// The variable of the environment that holds the secret.
+pub const SECRET: &str = "STACKLINE_AGENT_SECRET";
+
 /// How long connecting, or a handshake, may take.
 const PATIENCE: Duration = Duration::from_secs(10);

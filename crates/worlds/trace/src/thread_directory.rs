@@ -24,10 +24,10 @@ struct TracedThread {
     program: u32,
 }
 
-/// Threads by their numbers.
 /// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which stopped program it is of.
 pub(crate) const THREAD_NUMBERS: u32 = 1 << 22;
 
+/// Threads by their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadDirectory {
     /// Programs run beside this process, with the same numbers.

@@ -211,6 +211,20 @@ fn a_command_reaches_agents_in_other_networks() {
     assert!((0.004..0.1).contains(&median), "{median}");
 }
 
+/// Who logged in by ssh measures between this machine and a command's agent, not to the machine that the login came from.
+#[test]
+fn an_agent_by_a_command_does_not_take_the_login_of_its_user_for_its_coordinator() {
+    let place = Place::new();
+    let text = format!(
+        "host b via exec \"{} agent\"; 2 from b rr 32*10;",
+        program()
+    );
+    let mut command = place.command(&["run", "--json", "-e", &text]);
+    command.env("SSH_CONNECTION", "192.0.2.77 50000 192.0.2.1 22");
+    let measured = place.finish(&mut command).json();
+    assert_eq!(number(&measured, "/measurements/0/runs"), 2.0);
+}
+
 #[test]
 fn what_a_command_says_is_reported() {
     let place = Place::new();

@@ -1,6 +1,7 @@
 //! What is wrong with a specification or a command line is said before anything runs.
 
 use crate::support::Place;
+use std::os::unix::ffi::OsStrExt as _;
 
 #[test]
 fn all_mistakes_of_a_file_are_reported_at_once() {
@@ -364,6 +365,15 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
     let refused = place.stackline(&["run", "--json", "--bogus"]);
     let json: serde_json::Value = serde_json::from_str(&refused.out).unwrap();
     assert_eq!(json["ok"], false, "{json}");
+    let of_curl = ["trace", "--pid", "abc", "curl", "--json"];
+    assert_eq!(place.stackline(&of_curl).out, "");
+    let mut command = place.command(&["run"]);
+    command
+        .arg(std::ffi::OsStr::from_bytes(b"caf\xe9.stackline"))
+        .arg("--bogus");
+    place
+        .finish(&mut command)
+        .fails(2, &["unexpected argument '--bogus'"]);
     assert!(
         place
             .stackline(&["blocks", "get", "--help"])

@@ -10,8 +10,8 @@ pub type ExistingConnection = (SocketAddr, SocketAddr);
 
 /// How the list calls a connection that is established.
 const ESTABLISHED: &str = "01";
-/// A socket that listens or is closed has no other end.
-const UNCONNECTED: [&str; 2] = ["0A", "07"];
+/// A socket that listens, is closed or has only asked for a connection (SYN_SENT) has no other end.
+const UNCONNECTED: [&str; 3] = ["0A", "07", "02"];
 
 /// The established connections of processes; of those that are not there, none.
 #[must_use]

@@ -314,8 +314,8 @@ impl Coordinator<'_> {
         let there = || from_hello.address.as_ref()?.parse().ok();
         let of_coordinator = from_hello.coordinator.clone();
         of_coordinator
-            .or_else(|| there().filter(|_| !in_one_network).and_then(towards))
-            .filter(|_| !self.is_local(from))
+            .or_else(|| there().and_then(towards))
+            .filter(|_| !in_one_network && !self.is_local(from))
     }
 
     fn go(&mut self, ids: &[u64], jobs: &Jobs) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use super::byte_relay::{Ended, relay};
-use super::secure_channel::{self, NoChannel};
+use super::secure_channel::{self, ChannelKey, NoChannel};
 use super::socket_keeping::keep_alive;
 use crate::error::{Error, Result};
 use stackline_guard::deadline::Deadline;
@@ -21,12 +21,13 @@ pub fn connect(
     input: impl Read + AsFd,
     output: impl Write,
 ) -> Result<()> {
+    let key = ChannelKey::of(secret);
     let deadline = Deadline::within(PATIENCE);
     let socket = socket(address, deadline)?;
     keep_alive(&socket)
         .map_err(|error| Error::environment(format!("cannot set options of a socket: {error}")))?;
-    let mut channel = secure_channel::connect(socket, secret, deadline)
-        .map_err(|why| no_channel(address, &why))?;
+    let mut channel =
+        secure_channel::connect(socket, &key, deadline).map_err(|why| no_channel(address, &why))?;
     match relay(&mut channel, input, output) {
         Ok(Ended::Here) => Ok(()),
         Ok(Ended::There) => Err(Error::environment(format!(
@@ -48,9 +49,12 @@ fn socket(address: &str, deadline: Deadline) -> Result<TcpStream> {
             .hint("check the host name of `via tcp \"HOST:PORT\"`")
     })?;
     let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
-    for candidate in found {
+    let found: Vec<_> = found.collect();
+    for (tried, candidate) in found.iter().enumerate() {
         let Some(rest) = deadline.rest() else { break };
-        match TcpStream::connect_timeout(&candidate, rest) {
+        // One that does not answer leaves time for the others.
+        let share = u32::try_from(found.len() - tried).unwrap_or(u32::MAX);
+        match TcpStream::connect_timeout(candidate, rest / share) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = error,
         }
@@ -79,6 +83,10 @@ fn no_channel(address: &str, why: &NoChannel) -> Error {
         NoChannel::Failed(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
             Error::environment(format!("the program at {address} accepted the connection and does not answer"))
                 .hint("is it `stackline agent --listen`? Check the port")
+        }
+        NoChannel::Failed(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+            Error::environment(format!("the program at {address} closed the connection at once"))
+                .hint("too many others connect to that agent, or it is another program; check the port and try again")
         }
         NoChannel::Failed(error) => Error::environment(format!(
             "the program at {address} does not answer as an agent: {error}"

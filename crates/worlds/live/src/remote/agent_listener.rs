@@ -2,23 +2,25 @@
 //! process measures; what is here passes bytes on.
 
 use super::PATIENCE;
-use super::byte_relay::relay;
-use super::secure_channel::{self, SecureChannel};
+use super::byte_relay::{Ended, relay};
+use super::secure_channel::{self, ChannelKey, SecureChannel};
 use super::socket_keeping::keep_alive;
 use crate::error::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 use stackline_core::plan::ProcessorShare;
+use stackline_core::units::counted;
 use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
 use stackline_guard::serve::{self, ConnectionService};
 use stackline_guard::stop::StopSwitch;
-use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -54,6 +56,7 @@ pub struct AgentListener {
 
 struct AgentService {
     options: ListeningAgentOptions,
+    key: ChannelKey,
     keys: Arc<ServerConfig>,
     attempts: Attempts,
     strangers: Arc<ConnectionSlotPool>,
@@ -74,12 +77,11 @@ impl AgentListener {
     /// # Errors
     /// An [`Error`] of the environment.
     pub fn bind(address: SocketAddr, options: ListeningAgentOptions) -> Result<Self> {
-        let hint =
-            "another agent may be listening there; choose another port: `--listen HOST:PORT`";
-        let listener = serve::listen_at(address, hint)?;
+        let listener = listen(address)?;
         let keys = secure_channel::server_keys()
             .map_err(|error| Error::environment(format!("cannot make a key: {error}")))?;
         let service = AgentService {
+            key: ChannelKey::of(&options.secret),
             options,
             keys,
             attempts: Attempts::default(),
@@ -106,7 +108,30 @@ impl AgentListener {
         serve::serve_connections(&self.service, stop, || {
             serve::accept_tcp(&self.listener, stop)
         });
+        self.service.report_refusals(None);
     }
+}
+
+/// A host without IPv6 listens on all of its IPv4 addresses where all addresses were meant.
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let listened = TcpListener::bind(address).or_else(|error| {
+        let is_without_ipv6 = error.raw_os_error() == Some(libc::EAFNOSUPPORT);
+        if is_without_ipv6 && address.ip().is_unspecified() {
+            return TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()));
+        }
+        Err(error)
+    });
+    let listener = listened.map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrInUse => "another program listens there; choose another port",
+            ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose another port",
+            _ => "choose an address of this host, or 0.0.0.0 for all of them",
+        };
+        serve::cannot_listen(&address, &error, hint)
+    })?;
+    let set = listener.set_nonblocking(true);
+    set.map_err(|error| Error::environment(format!("cannot listen on {address}: {error}")))?;
+    Ok(listener)
 }
 
 impl ConnectionService for AgentService {
@@ -126,18 +151,20 @@ impl ConnectionService for AgentService {
             return;
         };
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let Ok(Some(channel)) = self.authenticate(connection, peer) else {
+        let Ok(Some(channel)) = self.authenticate(connection, peer, &place) else {
             return;
         };
         drop(place);
         // Kept until the coordinator has left.
         let (mut channel, _session) = channel;
+        self.report_refusals(None);
         (self.options.say)(&format!("{peer}: a coordinator has connected"));
         let ended = match self.run_agent(&mut channel, peer) {
-            Ok(()) => "has left".to_owned(),
-            Err(error) => format!("was disconnected: {error}"),
+            Ok(None) => "the coordinator has left".to_owned(),
+            Ok(Some(status)) => format!("its agent process has ended: {status}"),
+            Err(error) => format!("the coordinator was disconnected: {error}"),
         };
-        (self.options.say)(&format!("{peer}: the coordinator {ended}"));
+        (self.options.say)(&format!("{peer}: {ended}"));
     }
 }
 
@@ -147,14 +174,14 @@ impl AgentService {
         &self,
         connection: TcpStream,
         peer: SocketAddr,
+        place: &ConnectionSlot,
     ) -> io::Result<Option<(SecureChannel, ConnectionSlot)>> {
         let deadline = Deadline::within(PATIENCE);
         connection.set_nonblocking(false)?;
         keep_alive(&connection)?;
-        let secret = &self.options.secret;
-        match secure_channel::accept(connection, &self.keys, secret, deadline)? {
+        match secure_channel::accept(connection, &self.keys, &self.key, deadline)? {
             Ok(coordinator) => match self.sessions.enter() {
-                Some(session) => Ok(Some((coordinator.welcome(secret, deadline)?, session))),
+                Some(session) => Ok(Some((coordinator.welcome(&self.key, deadline)?, session))),
                 None => {
                     (self.options.say)(&format!(
                         "{peer}: refused, {SESSIONS} hosts are served already"
@@ -163,41 +190,56 @@ impl AgentService {
                 }
             },
             Err(stranger) => {
-                std::thread::sleep(self.attempts.failed(Instant::now()));
-                self.report_refusal(peer);
+                self.report_refusals(Some(peer));
+                let is_gone = ends_within(&stranger, self.attempts.failed(Instant::now()))?;
+                if is_gone || place.is_lost() {
+                    return Ok(None);
+                }
                 secure_channel::refuse(stranger, deadline).map(|()| None)
             }
         }
     }
 
-    fn report_refusal(&self, peer: SocketAddr) {
+    /// Reports a stranger who was refused, unless one was just now, or those that were not reported.
+    fn report_refusals(&self, peer: Option<SocketAddr>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.since += 1;
+        refusals.since += u64::from(peer.is_some());
         let is_due = refusals
             .reported
             .is_none_or(|last| last.elapsed() > REPORTED);
-        if is_due {
-            let others = match refusals.since - 1 {
-                0 => String::new(),
-                others => format!(" ({others} more since the last report)"),
-            };
-            (self.options.say)(&format!("{peer}: refused, its secret is wrong{others}"));
-            *refusals = Refusals {
-                reported: Some(Instant::now()),
-                since: 0,
-            };
+        if refusals.since == 0 || peer.is_some() && !is_due {
+            return;
         }
+        let what = match (peer, refusals.since) {
+            (Some(peer), 1) => format!("{peer}: refused, its secret is wrong"),
+            (_, since) => format!(
+                "{} refused since the last report: their secrets are wrong",
+                counted(since, "connection")
+            ),
+        };
+        (self.options.say)(&what);
+        *refusals = Refusals {
+            reported: Some(Instant::now()),
+            since: 0,
+        };
     }
 
-    /// Starts an agent process and passes bytes on until it or its coordinator ends.
-    fn run_agent(&self, channel: &mut SecureChannel, peer: SocketAddr) -> io::Result<()> {
+    /// Starts an agent process and passes bytes on until it or its coordinator ends; how the process ended, where that was first.
+    fn run_agent(
+        &self,
+        channel: &mut SecureChannel,
+        peer: SocketAddr,
+    ) -> io::Result<Option<ExitStatus>> {
         let mut process = AgentChild(self.agent_command(peer).spawn()?);
         let (input, output) = (process.0.stdin.take(), process.0.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
             return Err(io::Error::other("its agent was started without pipes"));
         };
-        // The agent's pipe closes here, which ends it.
-        relay(channel, output, input).map(drop)
+        // The agent's pipe closes then, which ends it.
+        match relay(channel, output, input)? {
+            Ended::Here => Ok(process.wait()),
+            Ended::There => Ok(None),
+        }
     }
 
     fn agent_command(&self, peer: SocketAddr) -> Command {
@@ -212,6 +254,7 @@ impl AgentService {
         }
         command
             .env(crate::agent::COORDINATOR, peer.ip().to_string())
+            .env_remove(super::SECRET)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .process_group(0);
@@ -222,17 +265,36 @@ impl AgentService {
 /// An agent process, which has ended when this is dropped.
 struct AgentChild(Child);
 
-impl Drop for AgentChild {
-    fn drop(&mut self) {
+impl AgentChild {
+    /// How it ended, if it does soon.
+    fn wait(&mut self) -> Option<ExitStatus> {
         let until = Instant::now() + ENDS;
         while Instant::now() < until {
-            if !matches!(self.0.try_wait(), Ok(None)) {
-                return;
+            match self.0.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                ended => return ended.ok().flatten(),
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
-        let group = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
-        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-        let _ = self.0.wait();
+        None
     }
+}
+
+impl Drop for AgentChild {
+    fn drop(&mut self) {
+        if self.wait().is_none() {
+            let group = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
+            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// Whether the other side of a connection closes it within a time, or it is ended here to make room for others.
+fn ends_within(channel: &SecureChannel, time: Duration) -> io::Result<bool> {
+    let most = Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let mut waiting = [PollFd::new(&channel.socket, PollFlags::RDHUP)];
+    Ok(poll(&mut waiting, Some(&most))? > 0)
 }

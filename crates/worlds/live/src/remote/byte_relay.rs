@@ -28,6 +28,10 @@ pub(super) fn relay(
     mut output: impl Write,
 ) -> io::Result<Ended> {
     channel.socket.set_nonblocking(true)?;
+    // What came with the other side's proof is here already, and no poll tells of it.
+    if take(channel, &mut output)? {
+        return Ok(Ended::There);
+    }
     let mut ended = None;
     loop {
         // What has to be sent goes first, so that a side that does not read holds the other up instead of memory.
@@ -104,5 +108,70 @@ fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
             Ok(None)
         }
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::secure_channel::{ChannelKey, accept, connect, server_keys};
+    use stackline_guard::deadline::Deadline;
+    use stackline_guard::secret::Secret;
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    /// A path that hands over what one side sends in one piece, after it has rested.
+    fn batched(to: TcpStream, mut from: TcpStream) {
+        let mut piece = Vec::new();
+        let mut buffer = [0; 4096];
+        from.set_read_timeout(Some(Duration::from_millis(300)))
+            .unwrap();
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(got) => piece.extend_from_slice(&buffer[..got]),
+                Err(_) => (&to).write_all(&std::mem::take(&mut piece)).unwrap(),
+            }
+        }
+        let _ = (&to).write_all(&piece);
+        let _ = to.shutdown(std::net::Shutdown::Write);
+    }
+
+    #[test]
+    fn what_comes_with_the_proof_is_passed_on() {
+        let key = || ChannelKey::of(&Secret::new("a shared secret".into()).unwrap());
+        let soon = || Deadline::within(Duration::from_secs(20));
+        let agents = TcpListener::bind("127.0.0.1:0").unwrap();
+        let path = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (agent, between) = (agents.local_addr().unwrap(), path.local_addr().unwrap());
+        let serving = thread::spawn(move || {
+            let (socket, _) = agents.accept().unwrap();
+            let Ok(coordinator) = accept(socket, &server_keys().unwrap(), &key(), soon()).unwrap()
+            else {
+                panic!("the secret is the same")
+            };
+            let mut channel = coordinator.welcome(&key(), soon()).unwrap();
+            let (greeting, writer) = std::io::pipe().unwrap();
+            (&writer).write_all(b"hello").unwrap();
+            drop(writer);
+            relay(&mut channel, greeting, std::io::sink())
+        });
+        thread::spawn(move || {
+            let (here, _) = path.accept().unwrap();
+            let there = TcpStream::connect(agent).unwrap();
+            let back = (here.try_clone().unwrap(), there.try_clone().unwrap());
+            thread::spawn(move || batched(back.0, back.1));
+            batched(there, here);
+        });
+        let socket = TcpStream::connect(between).unwrap();
+        let mut channel = connect(socket, &key(), soon()).ok().unwrap();
+        let (silent, _open) = std::io::pipe().unwrap();
+        let mut heard = Vec::new();
+        assert_eq!(
+            relay(&mut channel, silent, &mut heard).unwrap(),
+            Ended::There
+        );
+        assert_eq!(heard, b"hello");
+        serving.join().unwrap().unwrap();
     }
 }

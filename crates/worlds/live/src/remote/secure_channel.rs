@@ -3,11 +3,12 @@
 //! Each side proves that it knows the secret: by an HMAC over key material that TLS exports for this connection alone (RFC 8446, 7.5; RFC 9266
 //! binds other protocols to a connection in this way). A machine in the middle has two connections with different material, so neither proof
 //! is of use to it. The agent's key is made anew at each start and means nothing by itself. The coordinator proves first: a stranger who
-//! connects to an agent learns nothing by which to guess.
+//! connects to an agent learns nothing by which to guess. Whoever takes an agent's place can try guesses on a coordinator's proof, so the
+//! key of the HMAC is derived slowly, and a secret has to be random.
 
-use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
+use ring::{hmac, pbkdf2};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key,
@@ -25,6 +26,7 @@ use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Names what is exported.
@@ -36,6 +38,28 @@ const PROOF: usize = 32;
 const ACCEPTED: u8 = b'+';
 const WRONG_SECRET: u8 = b'-';
 const BUSY: u8 = b'!';
+
+/// What a guess costs, in HMACs.
+const ITERATIONS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
+
+/// The key of the proofs, derived from a secret.
+#[derive(Clone)]
+pub(super) struct ChannelKey(hmac::Key);
+
+impl ChannelKey {
+    pub(super) fn of(secret: &Secret) -> Self {
+        let mut key = [0; PROOF];
+        let salt = b"stackline agent";
+        pbkdf2::derive(
+            pbkdf2::PBKDF2_HMAC_SHA256,
+            ITERATIONS,
+            salt,
+            secret.bytes(),
+            &mut key,
+        );
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+    }
+}
 
 /// A connection whose both ends know the secret.
 pub(super) struct SecureChannel {
@@ -84,7 +108,7 @@ pub(super) fn server_keys() -> io::Result<Arc<ServerConfig>> {
 /// The coordinator's side.
 pub(super) fn connect(
     socket: TcpStream,
-    secret: &Secret,
+    key: &ChannelKey,
     deadline: Deadline,
 ) -> Result<SecureChannel, NoChannel> {
     let config = ClientConfig::builder_with_provider(provider())
@@ -102,7 +126,7 @@ pub(super) fn connect(
         socket,
     };
     channel.shake_hands(deadline)?;
-    let proof = channel.proof_of("coordinator", secret)?;
+    let proof = channel.proof_of("coordinator", key)?;
     channel.send(proof.as_ref(), deadline)?;
     match channel.receive::<1>(deadline)? {
         [ACCEPTED] => {}
@@ -111,7 +135,7 @@ pub(super) fn connect(
         _ => return Err(io::Error::from(ErrorKind::InvalidData).into()),
     }
     let shown = channel.receive::<PROOF>(deadline)?;
-    if channel.is_proof("agent", secret, &shown)? {
+    if channel.is_proof("agent", key, &shown)? {
         Ok(channel)
     } else {
         Err(NoChannel::WrongSecret)
@@ -125,7 +149,7 @@ pub(super) struct ProvenCoordinator(SecureChannel);
 pub(super) fn accept(
     socket: TcpStream,
     keys: &Arc<ServerConfig>,
-    secret: &Secret,
+    key: &ChannelKey,
     deadline: Deadline,
 ) -> io::Result<Result<ProvenCoordinator, SecureChannel>> {
     let tls = ServerConnection::new(Arc::clone(keys)).map_err(io::Error::other)?;
@@ -135,7 +159,7 @@ pub(super) fn accept(
     };
     channel.shake_hands(deadline)?;
     let shown = channel.receive::<PROOF>(deadline)?;
-    if channel.is_proof("coordinator", secret, &shown)? {
+    if channel.is_proof("coordinator", key, &shown)? {
         Ok(Ok(ProvenCoordinator(channel)))
     } else {
         Ok(Err(channel))
@@ -149,9 +173,9 @@ pub(super) fn refuse(mut channel: SecureChannel, deadline: Deadline) -> io::Resu
 
 impl ProvenCoordinator {
     /// Lets it in, with the agent's own proof.
-    pub(super) fn welcome(self, secret: &Secret, deadline: Deadline) -> io::Result<SecureChannel> {
+    pub(super) fn welcome(self, key: &ChannelKey, deadline: Deadline) -> io::Result<SecureChannel> {
         let Self(mut channel) = self;
-        let proof = channel.proof_of("agent", secret)?;
+        let proof = channel.proof_of("agent", key)?;
         channel.send(&[&[ACCEPTED], proof.as_ref()].concat(), deadline)?;
         Ok(channel)
     }
@@ -205,18 +229,14 @@ impl SecureChannel {
             .map_err(io::Error::other)
     }
 
-    fn proof_of(&self, side: &str, secret: &Secret) -> io::Result<hmac::Tag> {
-        Ok(hmac::sign(&key(secret), &self.exported(side)?))
+    fn proof_of(&self, side: &str, key: &ChannelKey) -> io::Result<hmac::Tag> {
+        Ok(hmac::sign(&key.0, &self.exported(side)?))
     }
 
     /// Compared in constant time.
-    fn is_proof(&self, side: &str, secret: &Secret, shown: &[u8]) -> io::Result<bool> {
-        Ok(hmac::verify(&key(secret), &self.exported(side)?, shown).is_ok())
+    fn is_proof(&self, side: &str, key: &ChannelKey, shown: &[u8]) -> io::Result<bool> {
+        Ok(hmac::verify(&key.0, &self.exported(side)?, shown).is_ok())
     }
-}
-
-fn key(secret: &Secret) -> hmac::Key {
-    hmac::Key::new(hmac::HMAC_SHA256, secret.bytes())
 }
 
 fn provider() -> Arc<CryptoProvider> {
@@ -295,8 +315,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    fn secret(text: &str) -> Secret {
-        Secret::new(text.into()).unwrap()
+    fn key(text: &str) -> ChannelKey {
+        ChannelKey::of(&Secret::new(text.into()).unwrap())
     }
 
     fn soon() -> Deadline {
@@ -312,9 +332,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let agent = thread::spawn(move || {
             let (socket, _) = listener.accept().unwrap();
-            let secret = secret(of_agent);
-            match accept(socket, &server_keys().unwrap(), &secret, soon()).unwrap() {
-                Ok(coordinator) => Some(coordinator.welcome(&secret, soon()).unwrap()),
+            let key = key(of_agent);
+            match accept(socket, &server_keys().unwrap(), &key, soon()).unwrap() {
+                Ok(coordinator) => Some(coordinator.welcome(&key, soon()).unwrap()),
                 Err(channel) => {
                     refuse(channel, soon()).unwrap();
                     None
@@ -322,7 +342,7 @@ mod tests {
             }
         });
         let socket = TcpStream::connect(address).unwrap();
-        let connected = connect(socket, &secret(of_coordinator), soon());
+        let connected = connect(socket, &key(of_coordinator), soon());
         (connected, agent.join().unwrap())
     }
 
@@ -351,14 +371,14 @@ mod tests {
         let impostor = thread::spawn(move || {
             let (socket, _) = listener.accept().unwrap();
             let keys = server_keys().unwrap();
-            let other = secret("another secret");
+            let other = key("another secret");
             let Err(channel) = accept(socket, &keys, &other, soon()).unwrap() else {
                 panic!("its secret differs")
             };
             drop(ProvenCoordinator(channel).welcome(&other, soon()));
         });
         let socket = TcpStream::connect(address).unwrap();
-        let connected = connect(socket, &secret("a shared secret"), soon());
+        let connected = connect(socket, &key("a shared secret"), soon());
         assert!(matches!(connected, Err(NoChannel::WrongSecret)));
         impostor.join().unwrap();
     }
@@ -368,7 +388,7 @@ mod tests {
         let of = || {
             let (coordinator, _agent) = meet("a shared secret", "a shared secret");
             let channel = coordinator.ok().unwrap();
-            let proof = |side| channel.proof_of(side, &secret("a shared secret")).unwrap();
+            let proof = |side| channel.proof_of(side, &key("a shared secret")).unwrap();
             [proof("coordinator"), proof("agent")].map(|tag| tag.as_ref().to_vec())
         };
         let ([one, other], [again, _]) = (of(), of());
@@ -381,13 +401,24 @@ mod tests {
         let mut slow = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (socket, _) = listener.accept().unwrap();
         let feeding = thread::spawn(move || {
-            while slow.write_all(&[22]).is_ok() {
+            // A ClientHello of 508 bytes that never gets anywhere.
+            let begins = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
+            for byte in begins.into_iter().chain(std::iter::repeat(0)) {
+                if slow.write_all(&[byte]).is_err() {
+                    return;
+                }
                 thread::sleep(Duration::from_millis(20));
             }
         });
         let keys = server_keys().unwrap();
         let deadline = Deadline::within(Duration::from_millis(300));
-        assert!(accept(socket, &keys, &secret("a shared secret"), deadline).is_err());
+        let refused = accept(socket, &keys, &key("a shared secret"), deadline)
+            .err()
+            .unwrap();
+        assert!(
+            matches!(refused.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock),
+            "{refused}"
+        );
         feeding.join().unwrap();
     }
 }

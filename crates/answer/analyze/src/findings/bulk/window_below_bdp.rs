@@ -26,6 +26,9 @@ fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     network::window_below_bdp(&KIND, log)
 }
 
+/// How sure it is that a window limits which is not smaller than the bandwidth-delay product.
+const BARELY: f64 = 0.6;
+
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let in_packets = || {
         if part.work.is_answered() {
@@ -107,28 +110,29 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     if share < LEAST || enough || larger || by_reader || unfilled {
         return None;
     }
-    let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
-        format!(
-            " of the {} that the path can carry",
-            units::format_rate(rate)
-        )
-    });
-    let sentence = format!(
-        "the window is smaller than the bandwidth-delay product: with {} per round trip of {}, it allows {}{path}, and the sender waits for it {}",
-        units::format_size(window),
-        units::format_time(trip),
-        units::format_rate(lets),
-        part.of_its_time(own.max(limits.receive_window))
-    );
+    let waits = part.of_its_time(own.max(limits.receive_window));
+    let (sentence, confidence, least) = match part.bottleneck_bit_s() {
+        // Packets take their time on each link, which the least round trip of a small one does not show.
+        Some(rate) if lets >= rate => (
+            format!(
+                "the window is hardly larger than the bandwidth-delay product: with {} per round trip of {}, the sender waits for it {waits}",
+                units::format_size(window),
+                units::format_time(trip),
+            ),
+            BARELY,
+            to_f64(window),
+        ),
+        path => (below_words(window, trip, lets, path, &waits), 0.95, 0.0),
+    };
     let figure = format!(
         "sent at {} while the receiver's window held the sender back {} of the time",
         units::format_rate(part.rate_bit_s()),
         percent(limits.receive_window)
     );
     let finding = KIND
-        .finding(context, share, 0.95, sentence)
+        .finding(context, share, confidence, sentence)
         .because(context.measurement.figure(figure));
-    let needed = part.bandwidth_delay_bytes();
+    let needed = part.bandwidth_delay_bytes().map(|needed| needed.max(least));
     let option = SocketBufferSide::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
         Some(needed) => {
@@ -143,6 +147,22 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
     })
+}
+
+/// That a window is too small, with what it allows.
+fn below_words(window: u64, trip: f64, lets: f64, path: Option<f64>, waits: &str) -> String {
+    let path = path.map_or_else(String::new, |rate| {
+        format!(
+            " of the {} that the path can carry",
+            units::format_rate(rate)
+        )
+    });
+    format!(
+        "the window is smaller than the bandwidth-delay product: with {} per round trip of {}, it allows {}{path}, and the sender waits for it {waits}",
+        units::format_size(window),
+        units::format_time(trip),
+        units::format_rate(lets),
+    )
 }
 
 /// What a window costs a sender that paces: BBR takes the rate that the window allows for that of the path and spreads its packets over the

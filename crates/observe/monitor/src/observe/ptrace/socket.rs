@@ -39,6 +39,9 @@ pub(super) fn identify_socket(process: Pid, descriptor: u64, number: u64) -> Soc
             rustix::process::pidfd_getfd(process, descriptor, flags).ok()
         });
     let Some(copy) = copy else {
+        if !is_tcp(process, descriptor) {
+            return SocketIdentity::Other;
+        }
         return match connection_of_socket(process.as_raw().cast_unsigned(), number) {
             Some((local, remote)) => SocketIdentity::Connection(local, remote),
             None => SocketIdentity::NotYet,
@@ -57,6 +60,16 @@ pub(super) fn identify_socket(process: Pid, descriptor: u64, number: u64) -> Soc
     match remote.and_then(|remote| address(&remote)) {
         Some(remote) => SocketIdentity::Connection(local, remote),
         None => SocketIdentity::NotYet,
+    }
+}
+
+/// Whether a socket of another process is one of TCP, as the kernel names its protocol; true where it does not.
+fn is_tcp(process: Pid, descriptor: u64) -> bool {
+    let mut name = [0; 32];
+    let path = format!("/proc/{process}/fd/{descriptor}");
+    match rustix::fs::getxattr(path, "system.sockprotoname", &mut name[..]) {
+        Ok(length) => name[..length].starts_with(b"TCP"),
+        Err(_) => true,
     }
 }
 
