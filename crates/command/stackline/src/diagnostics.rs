@@ -77,21 +77,30 @@ const AROUND: usize = 60;
 /// Columns of a terminal that a line number and a border take.
 const BORDER: usize = 8;
 
-/// The same in a terminal of so many columns.
-fn line_lengths(columns: Option<usize>) -> (usize, usize) {
-    match columns.map(|columns| columns.saturating_sub(BORDER).max(24)) {
-        Some(longest) if longest < LONGEST_LINE => (longest, AROUND.min(longest / 3)),
-        _ => (LONGEST_LINE, AROUND),
+/// How much of a line is shown.
+#[derive(Clone, Copy)]
+struct LineLengths {
+    longest: usize,
+    around: usize,
+}
+
+impl LineLengths {
+    /// In a terminal of so many columns, or without one.
+    fn within(columns: Option<usize>) -> Self {
+        let longest = columns
+            .map_or(LONGEST_LINE, |columns| {
+                columns.saturating_sub(BORDER).max(24)
+            })
+            .min(LONGEST_LINE);
+        Self {
+            longest,
+            around: AROUND.min(longest / 3),
+        }
     }
 }
 
 /// The text, of whose lines none is too long to be shown; else what of its line lies around the mistake, and the place in the name.
-fn excerpt(
-    name: &str,
-    text: &str,
-    span: Range<usize>,
-    (longest_line, around): (usize, usize),
-) -> SourceExcerpt {
+fn excerpt(name: &str, text: &str, span: Range<usize>, lengths: LineLengths) -> SourceExcerpt {
     // Of one byte as what it stands for, so that places stay.
     let shown = |text: &str| -> String {
         let one = |c: char| {
@@ -127,7 +136,7 @@ fn excerpt(
     });
     if [begins - before, ends - begins, after - ends]
         .iter()
-        .all(|length| *length <= longest_line)
+        .all(|length| *length <= lengths.longest)
     {
         return SourceExcerpt {
             name: name.to_owned(),
@@ -135,9 +144,9 @@ fn excerpt(
             span,
         };
     }
-    let from = text.floor_char_boundary(span.start.saturating_sub(around).max(begins));
-    let last = span.end.min(span.start + around).min(ends);
-    let to = text.ceil_char_boundary((last + around).min(ends));
+    let from = text.floor_char_boundary(span.start.saturating_sub(lengths.around).max(begins));
+    let last = span.end.min(span.start + lengths.around).min(ends);
+    let to = text.ceil_char_boundary((last + lengths.around).min(ends));
     let (line, column) = (
         text[..begins].matches('\n').count() + 1,
         text[begins..span.start].chars().count() + 1,
@@ -177,7 +186,7 @@ fn draw(diagnostic: &Diagnostic, name: &str, text: &str, flags: Option<&SpecText
         &name,
         &text,
         diagnostic.span.clone(),
-        line_lengths(output::columns(stderr())),
+        LineLengths::within(output::columns(stderr())),
     );
     let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error {
@@ -218,7 +227,7 @@ mod tests {
         );
         let at = text.find("wrong").unwrap();
         let SourceExcerpt { name, text, span } =
-            excerpt("a", &text, at..at + 5, line_lengths(None));
+            excerpt("a", &text, at..at + 5, LineLengths::within(None));
         assert_eq!(
             (&text[span], &name[..]),
             ("wrong", "a, line 2, column 100001")
@@ -238,15 +247,19 @@ mod tests {
         let text = format!("# {word}\nwrong\n# {word}");
         let at = text.find("wrong").unwrap();
         let SourceExcerpt { name, text, span } =
-            excerpt("a", &text, at..at + 5, line_lengths(None));
+            excerpt("a", &text, at..at + 5, LineLengths::within(None));
         assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 1"));
         assert!(text.len() < 200, "{text}");
     }
 
     #[test]
     fn escapes_do_not_reach_the_terminal_and_move_no_place() {
-        let SourceExcerpt { text, span, .. } =
-            excerpt("a", "1 \u{1b}[2J\u{9b} rr", 9..11, line_lengths(None));
+        let SourceExcerpt { text, span, .. } = excerpt(
+            "a",
+            "1 \u{1b}[2J\u{9b} rr",
+            9..11,
+            LineLengths::within(None),
+        );
         assert_eq!((&text[..], &text[span]), ("1 ?[2J?? rr", "rr"));
     }
 }

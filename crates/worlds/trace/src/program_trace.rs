@@ -166,6 +166,11 @@ struct TraceSession {
     began: Instant,
 }
 
+fn thread_directory(sources: &Sources, is_here: bool) -> ThreadDirectory {
+    let containers = ContainerNames::new(is_here);
+    ThreadDirectory::new(sources.numbers().clone(), containers, is_here)
+}
+
 impl TraceSession {
     fn new(
         options: &TraceOptions,
@@ -181,11 +186,7 @@ impl TraceSession {
             sources.has_threads(),
             only_traced,
             options.keep_contents,
-            ThreadDirectory::new(
-                sources.numbers().clone(),
-                ContainerNames::new(is_here),
-                is_here,
-            ),
+            thread_directory(&sources, is_here),
         );
         let end = ObservationEnd::default();
         recorder = recorder.observed_until(end.clone());

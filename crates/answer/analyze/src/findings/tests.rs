@@ -284,7 +284,7 @@ fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
     assert!(
         found.tries[0]
             .what
-            .starts_with("faster links a0>s and s>b (all of them)"),
+            .starts_with("faster links a0>s, s>b (all of them)"),
         "{found:?}"
     );
     let found = equal(120.0).found().remove(0);
@@ -335,7 +335,7 @@ fn healthy_runs_leave_no_time_unexplained() {
         "{sentence}"
     );
     let seen = &used(0.8).found()[0].evidence[0].what;
-    assert!(seen.ends_with("of which 0 % is explained"), "{seen}");
+    assert!(seen.ends_with("; other findings explain 0 %"), "{seen}");
     let paced = used(0.8).paced();
     assert_eq!(paced.all(), ["healthy"]);
     assert_eq!(calls(&[(20, 4)]).all(), ["healthy"]);

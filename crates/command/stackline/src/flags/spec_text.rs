@@ -19,7 +19,7 @@ pub(crate) struct SpecTextFlags {
     /// World to run in, instead of the specification's
     #[arg(long = "in", value_name = "WORLD", value_parser = choice::<World>())]
     pub(crate) world: Option<World>,
-    /// How to reach a host: NAME=local, NAME=ssh:USER@ADDRESS, NAME=tcp:ADDRESS:PORT or NAME=exec:COMMAND; may be repeated
+    /// How to reach a host: NAME=local, =ssh:USER@HOST, =tcp:HOST:PORT or =exec:COMMAND; may be repeated
     #[arg(long = "host", value_name = "NAME=WHERE")]
     pub(crate) hosts: Vec<String>,
     /// Seed to use instead of the one in the specification

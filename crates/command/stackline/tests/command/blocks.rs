@@ -353,7 +353,7 @@ fn what_cannot_be_loaded() {
     );
     site.blocks(&["key", "other"]).succeeds();
     site.blocks(&["load", "a", "data", "--key", "other"])
-        .fails(3, &["does not have this key"])
+        .fails(3, &["the keys differ"])
         .hints("same key file");
     site.blocks(&["key", "other"]).fails(2, &["already exists"]);
 }

@@ -267,7 +267,7 @@ fn a_whole_below_the_sum_of_its_parts_says_why() {
             .out
             .clone()
     };
-    let why = "because their periods differ and all together are counted over the";
+    let why = "because their periods differ and the total is counted over the";
     let unlike = shown("1 MB * 2", "1 MB * 10");
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&unlike).contains(why), "{unlike}");

@@ -152,7 +152,7 @@ fn what_lies_outside_stays_outside() {
     for name in ["../secret", "a/../../secret", &absolute] {
         let output = run(&place, &format!("1 bulk_get 1000*10 < file \"{name}\""));
         output
-            .mistakes(&["a FILE must be in the directory that its agent may use"])
+            .mistakes(&["a FILE must be in the directory that the host's agent may use"])
             .hints("a name within it");
     }
     assert!(!place.path("new").exists());

@@ -498,7 +498,7 @@ fn a_log_without_events_leaves_no_run_and_known_forms_are_named() {
             r#"[{"traceId":"a","localEndpoint":{}}]"#,
             "Zipkin",
         ),
-        ("packed.gz", "\u{1f}\u{fffd}", "EVENTS.md"),
+        ("packed.gz", "\u{1f}\u{fffd}", "import --help"),
         ("other.json", r#"{"a":1}"#, "JSON"),
         ("page.html", "<!doctype html>", "HTML"),
         (

@@ -207,7 +207,7 @@ fn a_slow_server_far_away_has_what_is_beyond_the_network() {
     talk.asks("/slow", 100 * MS);
     let found = talk.found();
     assert_eq!(kinds(&found), ["server_takes"]);
-    assert!(says(&found[0], "for GET /slow"), "{found:?}");
+    assert!(says(&found[0], "during GET /slow"), "{found:?}");
     let each = found[0]["takes"]["each_s"].as_f64().unwrap();
     assert!((each - 0.1).abs() < 0.001, "{each}");
 }

@@ -79,7 +79,7 @@ fn a_plan_shows_what_would_be_done_and_does_nothing() {
     ]);
     for words in [
         "10 runs counted",
-        "2 runs",
+        "2 warm-up runs",
         "nodelay",
         "RPCCall 32 B -> 64 B",
         "AwaitConnectIndication",

@@ -196,7 +196,7 @@ fn a_network_is_made_up_for_those_who_name_none() {
     assert!(
         output
             .out
-            .contains("no network was named: each host is connected to one switch by a 1.00"),
+            .contains("no network was named: each host is connected to the same switch by a 1.00"),
         "{}",
         output.out
     );

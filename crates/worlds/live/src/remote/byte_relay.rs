@@ -151,10 +151,10 @@ mod tests {
                 panic!("the secret is the same")
             };
             let mut channel = coordinator.welcome(&key(), soon()).unwrap();
-            let (greeting, writer) = std::io::pipe().unwrap();
+            let (greeting, writer) = io::pipe().unwrap();
             (&writer).write_all(b"hello").unwrap();
             drop(writer);
-            relay(&mut channel, greeting, std::io::sink())
+            relay(&mut channel, greeting, io::sink())
         });
         thread::spawn(move || {
             let (here, _) = path.accept().unwrap();
@@ -165,7 +165,7 @@ mod tests {
         });
         let socket = TcpStream::connect(between).unwrap();
         let mut channel = connect(socket, &key(), soon()).ok().unwrap();
-        let (silent, _open) = std::io::pipe().unwrap();
+        let (silent, _open) = io::pipe().unwrap();
         let mut heard = Vec::new();
         assert_eq!(
             relay(&mut channel, silent, &mut heard).unwrap(),
