@@ -437,7 +437,7 @@ fn what_does_not_go_together_is_refused() {
     );
     assert!(
         refused(DisplaySceneClass::Terminal, DisplaySceneCarrier::Ikp, "vax")
-            .contains("no messages")
+            .contains("no V messages")
     );
     assert!(
         refused(DisplaySceneClass::Agent, DisplaySceneCarrier::Ikp, "pdp").contains("no host pdp")

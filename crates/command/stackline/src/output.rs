@@ -49,10 +49,16 @@ fn coloured(line: &str) -> String {
     }
 }
 
-/// How many columns the terminal at that end has; `None` without one.
+/// How many columns the terminal at that end has; `None` without one. Some terminals have columns and say nothing of rows.
 pub(crate) fn columns(end: impl AsFd) -> Option<usize> {
-    let (columns, _) = terminal_size::terminal_size_of(end)?;
-    (columns.0 > 0).then_some(usize::from(columns.0))
+    let size = rustix::termios::tcgetwinsize(end).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// How many rows it has.
+pub(crate) fn rows(end: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(end).ok()?;
+    (size.ws_row > 0).then_some(usize::from(size.ws_row))
 }
 
 /// Whether there is a terminal at that end that shows colours and whose user wants them (no-color.org).

@@ -486,7 +486,7 @@ mod tests {
                 .unwrap_err()
                 .contains("DataRequest")
         );
-        assert!(measured_by(vec![], vec![]).unwrap_err().contains("nothing"));
+        assert!(measured_by(vec![], vec![]).unwrap_err().contains("the end"));
         let nested = vec![repeat(vec![repeat(vec![call(OperationCall::RpcCall(
             Unit, Unit,
         ))])])];

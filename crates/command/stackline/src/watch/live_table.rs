@@ -166,18 +166,14 @@ impl LiveTable {
 
     /// The table as terminal codes. What steers a terminal in names of others is left out of the lines.
     fn render(&self) -> String {
-        let (width, height) =
-            terminal_size::terminal_size().map_or((100, 40), |(width, height)| (width.0, height.0));
+        let width = output::columns(stdout()).unwrap_or(100);
+        let height = output::rows(stdout()).unwrap_or(40);
         let mut codes = "\x1b[H".to_owned();
-        for line in self
-            .text()
-            .iter()
-            .take(usize::from(height).saturating_sub(1))
-        {
+        for line in self.text().iter().take(height.saturating_sub(1)) {
             codes.extend(
                 line.chars()
                     .filter(|letter| !output::steers(*letter))
-                    .take(usize::from(width)),
+                    .take(width),
             );
             codes += "\x1b[K\r\n";
         }

@@ -511,7 +511,7 @@ fn a_log_without_events_leaves_no_run_and_known_forms_are_named() {
             "event=x level=Info ts=2006-01-01T00:00:00Z\n",
             "--as bp",
         ),
-        ("empty.log", "", "EVENTS.md"),
+        ("empty.log", "", "import --help"),
     ];
     for (name, text, word) in logs {
         place.write(name, text);

@@ -105,7 +105,7 @@ fn mistakes_say_their_line_and_the_rest_is_read() {
         said,
         [
             "t, line 4, is not an event: `x` is not a whole number in range".to_owned(),
-            format!("t, line 5, is not an event: number of nanoseconds is missing; {form}"),
+            format!("t, line 5, is not an event: the number of nanoseconds is missing; {form}"),
             "t, line 6, is not an event: the nanoseconds must be less than one second, but are 1000000000".to_owned(),
             "t, line 7, is not an event: 18446744074 s is more than 584 years".to_owned(),
             format!("t, line 9, is not an event: the host is missing; {form}"),

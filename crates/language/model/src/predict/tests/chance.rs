@@ -85,7 +85,7 @@ fn what_changes_from_packet_to_packet_has_no_form() {
             ..LinkQueue::default()
         });
     };
-    assert!(refused(with(early), bulk()).contains("its own discipline"));
+    assert!(refused(with(early), bulk()).contains("is not drop-tail"));
 }
 
 #[test]
