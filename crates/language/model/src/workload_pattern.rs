@@ -501,6 +501,6 @@ mod tests {
             initiator: vec![],
             responder: vec![],
         };
-        assert!(recognise(&clockless).unwrap_err().contains("clock"));
+        assert!(recognise(&clockless).unwrap_err().contains("interval"));
     }
 }

@@ -176,7 +176,7 @@ mod tests {
             &sheets,
             "% slower with a 4 s timeout instead of 0.25 s"
         )));
-        assert!((0.5..3.0).contains(&simulated(&sheets, "% slower, timer of 0")));
+        assert!((0.5..3.0).contains(&simulated(&sheets, "% slower, ack timer of 0")));
         assert!((2.5..3.5).contains(&simulated(&sheets, "% faster with packets of 1000")));
         assert!(simulated(&sheets, "times slower, read 10 bytes at a time") > 5.0);
         let buffers = sheets
