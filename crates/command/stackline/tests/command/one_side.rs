@@ -18,6 +18,8 @@ pub(crate) struct Talk {
     sequence: [u32; 2],
     packets: Vec<(u64, Vec<u8>)>,
     number: u16,
+    /// The side at whose interface it is seen.
+    near: usize,
 }
 
 /// What a segment says beside its data.
@@ -39,6 +41,7 @@ impl Talk {
             sequence: [1000, 5000],
             packets: Vec::new(),
             number: 0,
+            near: 0,
         };
         talk.opens();
         talk
@@ -85,7 +88,7 @@ impl Talk {
         let mut packet = vec![0x45, 0];
         packet.extend((40 + options.len() as u16 + data.len() as u16).to_be_bytes());
         packet.extend(self.number.to_be_bytes());
-        packet.extend([0x40, 0, if side == 0 { 64 } else { 58 }, 6, 0, 0]);
+        packet.extend([0x40, 0, if side == self.near { 64 } else { 58 }, 6, 0, 0]);
         packet.extend(from);
         packet.extend(to);
         packet.extend(own.to_be_bytes());
@@ -342,4 +345,42 @@ fn keep_alives_of_one_byte_and_a_whole_upload_are_no_trouble() {
         !kinds(&found).iter().any(|kind| wrong.contains(kind)),
         "{found:?}"
     );
+}
+
+/// A sender that paces on a path which holds few segments, as BBR does, seen at the server: acknowledgements do not let its segments go.
+#[test]
+fn a_server_whose_stack_paces_its_answer_is_not_away() {
+    let mut talk = Talk::at_client(50);
+    talk.near = 1;
+    talk.packets.clear();
+    talk.now += 12 * MS;
+    talk.segment(
+        0,
+        b"GET /big HTTP/1.1\r\nHost: web\r\n\r\n",
+        Flags::default(),
+    );
+    talk.now += 50;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {:6}\r\n\r\n",
+        200 * 1448 - 45
+    );
+    let mut answer = head.into_bytes();
+    answer.resize(200 * 1448, b'x');
+    let mut behind = Vec::new();
+    for part in answer.chunks(1448) {
+        talk.segment(1, part, Flags::default());
+        behind.push(talk.sequence[1]);
+        talk.now += 500;
+        if let Some(received) = behind.len().checked_sub(4) {
+            let sent = std::mem::replace(&mut talk.sequence[1], behind[received]);
+            talk.segment(0, b"", Flags::default());
+            talk.sequence[1] = sent;
+        }
+        talk.now += 2500;
+    }
+    talk.now += 12 * MS;
+    talk.segment(0, b"", Flags::default());
+    talk.closes();
+    let found = talk.found();
+    assert!(!kinds(&found).contains(&"server_takes"), "{found:#?}");
 }

@@ -18,6 +18,9 @@ const HELD_NS: u64 = 5_000_000;
 /// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
 const SMALL: u64 = 2;
 
+/// A segment of so many bytes is one of a path's whole segments, whatever its headers take.
+const WHOLE: u64 = SEGMENT / 10 * 9;
+
 /// Bytes of a direction.
 #[derive(Clone, Copy)]
 struct ByteRange {
@@ -226,7 +229,10 @@ impl RequestConnection {
             acknowledged.is_some_and(|acked| at_ns.abs_diff(let_go(acked)) <= LETS_GO_NS);
         let waited_ns = at_ns.saturating_sub(before.at_ns);
         let is_idle = idle_since.is_some_and(|since| at_ns.saturating_sub(since) >= PAUSE_NS);
-        let is_spaced = !is_sender_seen && !is_idle && own.spacing.is_regular(waited_ns);
+        // A sender that paces spaces whole segments as well, as BBR does on a path that holds few.
+        let is_whole = end.saturating_sub(from) >= own.largest.clamp(1, WHOLE);
+        let may_be_spaced = !is_idle && (!is_sender_seen || is_whole);
+        let is_spaced = may_be_spaced && own.spacing.is_regular(waited_ns);
         own.spacing.add(waited_ns);
         let is_beginning = end.saturating_sub(has_begun_from) <= FIRST_WINDOW && !is_spaced;
         let free_since =
