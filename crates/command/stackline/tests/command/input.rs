@@ -365,6 +365,8 @@ fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
     let refused = place.stackline(&["run", "--json", "--bogus"]);
     let json: serde_json::Value = serde_json::from_str(&refused.out).unwrap();
     assert_eq!(json["ok"], false, "{json}");
+    let refused = place.stackline(&["trace", "--bogus", "--json"]);
+    assert!(refused.out.contains("\"ok\": false"), "{}", refused.out);
     let of_curl = ["trace", "--pid", "abc", "curl", "--json"];
     assert_eq!(place.stackline(&of_curl).out, "");
     let mut command = place.command(&["run"]);

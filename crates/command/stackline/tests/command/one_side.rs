@@ -384,3 +384,33 @@ fn a_server_whose_stack_paces_its_answer_is_not_away() {
     let found = talk.found();
     assert!(!kinds(&found).contains(&"server_takes"), "{found:#?}");
 }
+
+/// A client that sends small segments behind each other at once has set TCP_NODELAY: an acknowledgement before its body is chance.
+#[test]
+fn a_client_that_sends_small_segments_at_once_is_not_held_back() {
+    let posts = |at_once: bool| {
+        let mut talk = Talk::at_client(20 * MS);
+        let head = b"POST /w HTTP/1.1\r\nHost: web\r\nContent-Length: 400\r\n\r\n";
+        if at_once {
+            talk.segment(0, head, Flags::default());
+            talk.now += 100;
+            talk.segment(0, &[b'x'; 400], Flags::default());
+            talk.now += talk.trip;
+            talk.says(1, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+        for _ in 0..5 {
+            talk.segment(0, head, Flags::default());
+            talk.now += 60 * MS;
+            talk.segment(1, b"", Flags::default());
+            talk.now += 100;
+            talk.segment(0, &[b'x'; 400], Flags::default());
+            talk.now += talk.trip;
+            talk.says(1, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+        talk.closes();
+        let found = talk.found();
+        found.iter().any(|one| says(one, "Nagle"))
+    };
+    assert!(posts(false), "it is alleged where nothing refutes it");
+    assert!(!posts(true));
+}

@@ -96,10 +96,14 @@ impl RequestConnection {
         let before = own.left.whole(from).map(|moment| moment.at_ns);
         // Within a long message whatever ends there waits for the acknowledgements of what is under way.
         let is_short = end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
+        let is_small = segment.bytes * SMALL < own.largest.max(1460);
+        if is_small && !segment.fin {
+            own.sends_small(end, other_ack.map_or(0, |(acked, _)| acked));
+        }
         if let (Some((acked, acked_ns)), Some(before)) = (other_ack, before)
             && is_short
             && acked >= from
-            && segment.bytes * SMALL < own.largest.max(1460)
+            && is_small
             && at_ns.saturating_sub(acked_ns) <= LETS_GO_NS
             && acked_ns.saturating_sub(before) >= HELD_NS
         {

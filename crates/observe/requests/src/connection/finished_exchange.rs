@@ -389,7 +389,7 @@ impl RequestConnection {
         let held = own
             .held
             .iter()
-            .filter(|(behind, ..)| *behind > from && *behind <= end);
+            .filter(|(behind, ..)| *behind > from && *behind <= end && !own.is_nagle_off);
         // Where its receiver is not seen, it has left for good when what was lost of it has left again.
         let is_receiver_seen = self.ends[1 - direction as usize].host.is_some();
         let mended_ns = own.last_again_ns(from, end).filter(|_| !is_receiver_seen);

@@ -89,6 +89,10 @@ pub(super) struct RequestStreamState {
     pub(super) burst_from: u64,
     /// Where data ends whose sending was held back, when it left, and since when it waited.
     pub(super) held: VecDeque<(u64, u64, u64)>,
+    /// Behind the last small segment that left.
+    small_end: Option<u64>,
+    /// One left while another was not acknowledged: nothing is held back by Nagle's algorithm (Minshall).
+    pub(super) is_nagle_off: bool,
     /// From when to when the receiver had no room.
     pub(super) full: VecDeque<(u64, u64)>,
     pub(super) full_since: Option<u64>,
@@ -140,6 +144,12 @@ impl RequestStreamState {
             needless.and_then(|at| self.again.remove(at));
         }
         self.arrived.segment(from, end, at_ns);
+    }
+
+    /// A small segment leaves, while its receiver has acknowledged so much.
+    pub(super) fn sends_small(&mut self, end: u64, acknowledged: u64) {
+        self.is_nagle_off |= self.small_end.is_some_and(|small| small > acknowledged);
+        self.small_end = Some(end);
     }
 
     /// Whether the receiver has no room for another segment beyond what has left.
