@@ -377,7 +377,7 @@ mod tests {
         assert!(
             met.first[0]
                 .1
-                .starts_with("number of nanoseconds is missing")
+                .starts_with("the number of nanoseconds is missing")
         );
     }
 
