@@ -95,8 +95,8 @@ fn main() -> ExitCode {
         StacklineCommand::Measure(flags) => reproduce::measure(&flags),
     };
     // A mistyped flag of `trace` is read as a program, with what is behind it.
-    let json = json || command_line_error::asks_for_json();
-    done.unwrap_or_else(|error| Exit::from_error(error, json))
+    let json = || json || command_line_error::asks_for_json();
+    done.unwrap_or_else(|error| Exit::from_error(error, json()))
         .into()
 }
 

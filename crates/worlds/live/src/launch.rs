@@ -5,6 +5,7 @@
 //! which then ends its agents by message.
 
 use crate::agent::COORDINATOR;
+use crate::child_end::{ended_within, kill_group};
 use crate::control::{self, AgentHello, FromAgent, LONGEST_LINE, PROTOCOL, ToAgent};
 use crate::error::{Error, Result};
 use crate::remote;
@@ -16,7 +17,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How agents are started.
 #[derive(Clone, Debug)]
@@ -375,19 +376,13 @@ impl AgentProcess {
     }
 
     fn wait(&mut self, patience: Duration) -> String {
-        let until = Instant::now() + patience;
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => {
-                    return match (status.code(), status.signal()) {
-                        (Some(code), _) => format!(" (exit code {code})"),
-                        (_, Some(signal)) => format!(" (killed by signal {signal})"),
-                        _ => String::new(),
-                    };
-                }
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
-                _ => return String::new(),
-            }
+        let Some(status) = ended_within(&mut self.child, patience) else {
+            return String::new();
+        };
+        match (status.code(), status.signal()) {
+            (Some(code), _) => format!(" (exit code {code})"),
+            (_, Some(signal)) => format!(" (killed by signal {signal})"),
+            _ => String::new(),
         }
     }
 
@@ -467,10 +462,7 @@ impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.quit();
         if self.wait(self.patience).is_empty() {
-            // Its whole group: an ssh that hangs may have children of its own.
-            let group = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-            let _ = self.child.wait();
+            kill_group(&mut self.child);
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod agent;
 pub mod barrier;
 pub mod buffers;
 pub mod cancel;
+mod child_end;
 pub mod clock;
 pub mod control;
 pub mod coordinator;

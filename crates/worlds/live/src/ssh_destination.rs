@@ -1,5 +1,6 @@
 //! Destinations of ssh: how one is written for ssh, and the host that it stands for.
 
+use crate::child_end::kill_group;
 use std::borrow::Cow;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -38,9 +39,7 @@ fn configured_host(ssh: &str, destination: &str) -> Option<String> {
         let _ = read.send(text);
     });
     let text = configuration.recv_timeout(PATIENCE);
-    let group = nix::unistd::Pid::from_raw(child.id().cast_signed());
-    let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-    let _ = child.wait();
+    kill_group(&mut child);
     hostname(&text.ok()?)
 }
 

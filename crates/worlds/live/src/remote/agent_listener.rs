@@ -5,6 +5,7 @@ use super::PATIENCE;
 use super::byte_relay::{Ended, relay};
 use super::secure_channel::{self, ChannelKey, SecureChannel};
 use super::socket_keeping::keep_alive;
+use crate::child_end::{ended_within, kill_group};
 use crate::error::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
@@ -237,7 +238,7 @@ impl AgentService {
         };
         // The agent's pipe closes then, which ends it.
         match relay(channel, output, input)? {
-            Ended::Here => Ok(process.wait()),
+            Ended::Here => Ok(ended_within(&mut process.0, ENDS)),
             Ended::There => Ok(None),
         }
     }
@@ -265,26 +266,10 @@ impl AgentService {
 /// An agent process, which has ended when this is dropped.
 struct AgentChild(Child);
 
-impl AgentChild {
-    /// How it ended, if it does soon.
-    fn wait(&mut self) -> Option<ExitStatus> {
-        let until = Instant::now() + ENDS;
-        while Instant::now() < until {
-            match self.0.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
-                ended => return ended.ok().flatten(),
-            }
-        }
-        None
-    }
-}
-
 impl Drop for AgentChild {
     fn drop(&mut self) {
-        if self.wait().is_none() {
-            let group = nix::unistd::Pid::from_raw(self.0.id().cast_signed());
-            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-            let _ = self.0.wait();
+        if ended_within(&mut self.0, ENDS).is_none() {
+            kill_group(&mut self.0);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A TLS 1.3 connection between a coordinator and an agent that share a secret.
 //!
 //! Each side proves that it knows the secret: by an HMAC over key material that TLS exports for this connection alone (RFC 8446, 7.5; RFC 9266
-//! binds other protocols to a connection in this way). A machine in the middle has two connections with different material, so neither proof
-//! is of use to it. The agent's key is made anew at each start and means nothing by itself. The coordinator proves first: a stranger who
-//! connects to an agent learns nothing by which to guess. Whoever takes an agent's place can try guesses on a coordinator's proof, so the
+//! binds other protocols to a connection in this way). A machine in the middle has two connections with different material, so it can use
+//! neither proof. The agent's key is made anew at each start and identifies nobody. The coordinator sends its proof first, so a stranger who
+//! connects to an agent gets nothing to test guesses on. Whoever takes an agent's place can try guesses on a coordinator's proof, so the
 //! key of the HMAC is derived slowly, and a secret has to be random.
 
 use ring::rand::SystemRandom;
@@ -180,7 +180,7 @@ impl ProvenCoordinator {
         Ok(channel)
     }
 
-    /// Says that there is no room.
+    /// Answers that the agent is busy.
     pub(super) fn turn_away(self, deadline: Deadline) -> io::Result<()> {
         let Self(mut channel) = self;
         channel.send(&[BUSY], deadline)
