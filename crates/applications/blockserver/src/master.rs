@@ -115,9 +115,7 @@ pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> 
     made.map_err(failed)?;
     let mut machine = Master::default();
     store.recall(&path, |change| machine.remember(change))?;
-    let hint =
-        "another master may be listening there; choose another address with --listen HOST:PORT";
-    let listener = serve::listen_at(options.listen, hint)?;
+    let listener = serve::listen_at(options.listen)?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
     let state = Mutex::new(MasterServiceState {

@@ -178,9 +178,7 @@ pub(crate) fn now() -> Instant {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<RunningDiskServer> {
-    let hint =
-        "another server may be listening there; choose another address with --listen HOST:PORT";
-    let listener = serve::listen_at(options.listen, hint)?;
+    let listener = serve::listen_at(options.listen)?;
     let failed =
         |error: std::io::Error| Error::environment(format!("cannot start the server: {error}"));
     let address = listener.local_addr().map_err(failed)?;

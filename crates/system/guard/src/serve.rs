@@ -7,7 +7,7 @@ use crate::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use crate::stop::StopSwitch;
 use stackline_core::error::{Error, Result};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
@@ -16,17 +16,38 @@ use std::time::Duration;
 /// How long the machine is left alone when it has no room for another connection.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
-/// Listens there, with a listener that does not block; `hint` says what helps where that is not possible.
+/// Listens at the address of a command's `--listen`, with a listener that does not block. A host without IPv6 listens on all of its
+/// IPv4 addresses where all addresses were meant.
 ///
 /// # Errors
 /// An [`Error`] of the environment.
-pub fn listen_at(address: SocketAddr, hint: &str) -> Result<TcpListener> {
+pub fn listen_at(address: SocketAddr) -> Result<TcpListener> {
     let listen = || {
-        let listener = TcpListener::bind(address)?;
+        let listener = TcpListener::bind(address).or_else(|error| {
+            let is_without_ipv6 =
+                error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
+            if is_without_ipv6 && address.ip().is_unspecified() {
+                return TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()));
+            }
+            Err(error)
+        })?;
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
-    listen().map_err(|error: io::Error| cannot_listen(&address, &error, hint))
+    listen().map_err(|error: io::Error| {
+        let hint = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program listens there; choose another port with --listen HOST:PORT"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need privileges; choose another port with --listen HOST:PORT"
+            }
+            _ => {
+                "choose an address of this host, or 0.0.0.0 for all of them, with --listen HOST:PORT"
+            }
+        };
+        cannot_listen(&address, &error, hint)
+    })
 }
 
 /// What is said where nothing can listen at an address.

@@ -100,12 +100,10 @@ impl Drop for RunningGateway {
 /// # Errors
 /// When it cannot listen.
 pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
-    let hint =
-        "another gateway may be listening there; choose another address with --listen HOST:PORT";
-    let listener = serve::listen_at(options.listen, hint)?;
+    let listener = serve::listen_at(options.listen)?;
     let address = listener
         .local_addr()
-        .map_err(|error| serve::cannot_listen(&options.listen, &error, hint))?;
+        .map_err(|error| Error::environment(format!("cannot start the gateway: {error}")))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .max_blocking_threads(BLOCKING)

@@ -17,8 +17,8 @@ use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
 use stackline_guard::serve::{self, ConnectionService};
 use stackline_guard::stop::StopSwitch;
-use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -78,7 +78,7 @@ impl AgentListener {
     /// # Errors
     /// An [`Error`] of the environment.
     pub fn bind(address: SocketAddr, options: ListeningAgentOptions) -> Result<Self> {
-        let listener = listen(address)?;
+        let listener = serve::listen_at(address)?;
         let keys = secure_channel::server_keys()
             .map_err(|error| Error::environment(format!("cannot make a key: {error}")))?;
         let service = AgentService {
@@ -111,28 +111,6 @@ impl AgentListener {
         });
         self.service.report_refusals(None);
     }
-}
-
-/// A host without IPv6 listens on all of its IPv4 addresses where all addresses were meant.
-fn listen(address: SocketAddr) -> Result<TcpListener> {
-    let listened = TcpListener::bind(address).or_else(|error| {
-        let is_without_ipv6 = error.raw_os_error() == Some(libc::EAFNOSUPPORT);
-        if is_without_ipv6 && address.ip().is_unspecified() {
-            return TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()));
-        }
-        Err(error)
-    });
-    let listener = listened.map_err(|error| {
-        let hint = match error.kind() {
-            ErrorKind::AddrInUse => "another program listens there; choose another port",
-            ErrorKind::PermissionDenied => "ports below 1024 need privileges; choose another port",
-            _ => "choose an address of this host, or 0.0.0.0 for all of them",
-        };
-        serve::cannot_listen(&address, &error, hint)
-    })?;
-    let set = listener.set_nonblocking(true);
-    set.map_err(|error| Error::environment(format!("cannot listen on {address}: {error}")))?;
-    Ok(listener)
 }
 
 impl ConnectionService for AgentService {
