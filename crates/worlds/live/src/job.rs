@@ -19,6 +19,7 @@ use stackline_endpoint::observation::{EndpointObservation, SideObservation, gath
 use stackline_monitor::HostSample;
 use stackline_os::coroutine::Coroutine;
 use stackline_os::thread as system;
+use stackline_proto::datagram::call_timeout;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -237,12 +238,7 @@ impl Drop for AgentJob {
 
 /// How often a waiting datagram call reads the clock: ten times within its timeout.
 fn tick(task: &AgentTask) -> Duration {
-    let timeout = Duration::from_secs_f64(
-        task.stack
-            .seconds("timeout")
-            .unwrap_or(1.0)
-            .clamp(0.0, 60.0),
-    );
+    let timeout = Duration::from_nanos(call_timeout(&task.stack).0.min(60_000_000_000));
     (timeout / 10).clamp(Duration::from_millis(1), TICK)
 }
 

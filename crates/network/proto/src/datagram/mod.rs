@@ -6,6 +6,8 @@ pub mod control;
 pub mod conversation;
 pub mod loss_counter;
 
+use stackline_core::catalogue::{OptionKind, OptionTable};
+use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
 /// Proves that a datagram belongs to the run; the top bit of its eighth byte is set, so that it never equals a number.
@@ -25,6 +27,20 @@ pub const PATIENCE: Duration = Duration(5_000_000_000);
 pub const LAST_PATIENCE: Duration = Duration(20_000_000_000);
 /// The same for a BYE, which may never be answered.
 pub const FAREWELL: Duration = Duration(200_000_000);
+/// After which time without an answer a call is lost, as the stacks' users set it.
+pub const TIMEOUT: OptionTable = OptionTable::new(
+    "timeout",
+    OptionKind::Time,
+    "1 s",
+    "a call not answered within this time counts as lost",
+);
+
+/// That time of a stack: [`TIMEOUT`], or its default.
+#[must_use]
+pub fn call_timeout(stack: &Stack) -> Duration {
+    Duration::from_seconds(stack.seconds(TIMEOUT.name).unwrap_or(1.0))
+}
+
 /// An END contains the number of its transfer and, in so many lower bits, the number of units sent in all.
 pub const COUNT_BITS: u32 = 40;
 /// Those bits.

@@ -22,9 +22,8 @@ use stackline_core::plan::Stack;
 use stackline_os::datagram_batch::LARGEST_DATAGRAM;
 use stackline_os::socket_option::set_option;
 use stackline_os::stream_socket::{self as socket, RecvFlags};
-use stackline_proto::datagram::DatagramToken;
-use stackline_proto::datagram::NUMBER;
 use stackline_proto::datagram::control::{CONTROL, DatagramControl, read_control};
+use stackline_proto::datagram::{DatagramToken, NUMBER, TIMEOUT, call_timeout};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -71,12 +70,7 @@ const TABLE: StackTable = StackTable {
             "the host's default; 4 MiB with gso",
             "SO_RCVBUF in bytes (the kernel doubles it; may exceed rmem_max where permitted)",
         ),
-        OptionTable::new(
-            "timeout",
-            OptionKind::Time,
-            "1 s",
-            "a call not answered within this time counts as lost",
-        ),
+        TIMEOUT,
         OptionTable::new(
             "port",
             OptionKind::PORT,
@@ -180,8 +174,7 @@ impl LiveUdpSocket {
             (true, false) => written.max(SEGMENTS),
             (false, _) => written,
         };
-        let timeout =
-            stackline_core::time::Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
+        let timeout = call_timeout(stack);
         Ok(Self {
             socket: Arc::new(socket),
             receive: Receive::of(stack),

@@ -14,13 +14,13 @@ use crate::error::Result;
 use crate::run_state::SimRunState;
 use crate::world::Connect;
 use stackline_core::catalogue::{
-    ClosedForm, OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
+    ClosedForm, PacketContent, ServiceMapping, StackFacts, StackTable,
 };
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_net::NetworkPacket;
-use stackline_proto::datagram::{DatagramToken, NUMBER};
+use stackline_proto::datagram::{DatagramToken, NUMBER, TIMEOUT, call_timeout};
 use std::rc::Rc;
 
 /// Of initiator and responder.
@@ -36,12 +36,7 @@ const TABLE: StackTable = StackTable {
     options: &[
         SEND_BUFFER,
         RECEIVE_BUFFER,
-        OptionTable::new(
-            "timeout",
-            OptionKind::Time,
-            "1 s",
-            "a call not answered within this time counts as lost",
-        ),
+        TIMEOUT,
     ],
     mapping: ServiceMapping(
 "\
@@ -85,7 +80,7 @@ struct UdpPair {
 impl UdpPair {
     pub(super) fn new(route: SimPairRoute, stack: &plan::Stack, seed: u64) -> Self {
         let sockets = SimUdpSocket::pair(&route, stack, PORTS);
-        let timeout = Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
+        let timeout = call_timeout(stack);
         Self {
             token: control::seeded_token(seed),
             timeout,
