@@ -41,7 +41,7 @@ const MANY_DONE: usize = 4096;
 /// Why a question that gave way has no answer.
 const TOO_MANY_LOOKUPS: &str = "more than 4,096 DNS questions were waiting for an answer";
 /// Ports of name servers, also of those within a network.
-const DNS_PORTS: [u16; 2] = [53, 5353];
+pub const DNS_PORTS: [u16; 2] = [53, 5353];
 /// A connection that is asked for so soon behind an answer was asked after.
 const LOOKUP_NS: u64 = 100_000_000;
 /// A connection whose sides have finished is forgotten after this.

@@ -4,6 +4,7 @@
 use crate::trace_sources::TracedHost;
 use stackline_monitor::capture::Packet;
 use stackline_monitor::observe::datagram_sockets::{DatagramEnds, datagram_owners};
+use stackline_requests::exchange_builder::DNS_PORTS;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant};
 const REMEMBERED: usize = 1 << 14;
 /// The sockets of all processes are listed no more often than this.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// Ports of name servers, also of those within a network.
-const DNS_PORTS: [u16; 2] = [53, 5353];
 /// The form of the packets that begin a connection of QUIC (RFC 9000, 17.2).
 const LONG_HEADER: u8 = 0xc0;
 /// The protocol's number in headers of IP.
