@@ -135,7 +135,8 @@ pub(crate) fn cluster_half_width(runs: &[(u64, u64)]) -> Option<f64> {
 }
 
 /// The 97.5 % quantile of Student's t: 95 % lie within plus and minus it.
-pub(crate) fn t_quantile(freedom: f64) -> f64 {
+#[must_use]
+pub fn t_quantile(freedom: f64) -> f64 {
     // Above this the search in statrs loses digits (1.83 at 1e7), and four terms of the series have nine.
     const SERIES: f64 = 100.0;
     if freedom > SERIES {
@@ -213,6 +214,16 @@ pub(crate) fn percentile(times: &Histogram, percent: f64) -> Option<f64> {
     let (least, largest) = times.min_max.unwrap_or((0, u64::MAX));
     let value = || to_f64(value_at_rank(times, n, percent / 100.0).clamp(least, largest)) * 1e-9;
     (n > 0 && n >= values_needed(percent)).then(value)
+}
+
+/// The median of single values; of an even number the mean of the two in the middle, of none nothing.
+#[must_use]
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = *values.get(middle)?;
+    let lower = values[(values.len() - 1) / 2];
+    Some(f64::midpoint(lower, upper))
 }
 
 /// The median of single values; of an even number the greater of the two in the middle, of none 0.

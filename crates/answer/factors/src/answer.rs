@@ -4,6 +4,7 @@ use crate::design::{Design, DesignKind};
 use crate::fit::{Estimate, FactorObservation, Fit, IntervalSource};
 use crate::terms::{Term, terms};
 use serde::Serialize;
+use stackline_analyze::statistics::t_quantile;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
 /// What adds up: differences, or ratios.
@@ -148,8 +149,7 @@ impl FactorAnswer {
             .map(|value| (value - mean) * (value - mean))
             .sum();
         // The spread of the centre is its own where it was run twice.
-        let own =
-            (n > 1.0).then(|| crate::fit::quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt());
+        let own = (n > 1.0).then(|| t_quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt());
         let half = own
             .zip(self.mean.half)
             .map(|(own, of_levels)| own.hypot(of_levels));

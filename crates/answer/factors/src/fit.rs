@@ -4,7 +4,8 @@ use crate::design::Design;
 use crate::terms::Term;
 use nalgebra::{DMatrix, DVector};
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+use stackline_analyze::statistics::{median, t_quantile};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -279,16 +280,17 @@ impl Fit {
         if effects.len() < 3 {
             return None;
         }
-        let first = 1.5 * median(effects.iter().copied())?;
+        let first = 1.5 * median(effects.clone())?;
         let error = 1.5
             * median(
                 effects
                     .iter()
                     .copied()
-                    .filter(|effect| *effect < 2.5 * first),
+                    .filter(|effect| *effect < 2.5 * first)
+                    .collect(),
             )?;
         let freedom = effects.len() as f64 / 3.0;
-        Some((quantile(freedom) * error, freedom))
+        Some((t_quantile(freedom) * error, freedom))
     }
 
     /// A contrast of coefficients.
@@ -313,7 +315,7 @@ impl Fit {
                 let (squares, freedom) = lack.unwrap_or((self.residual_squares, self.freedom));
                 let spread = (contrast.transpose() * &self.inverse * contrast)[(0, 0)];
                 let error = (squares / freedom * spread).max(0.0).sqrt();
-                (Some(quantile(freedom) * error), freedom)
+                (Some(t_quantile(freedom) * error), freedom)
             }
         };
         Estimate {
@@ -342,7 +344,7 @@ impl Fit {
             return (Some(0.0), f64::INFINITY);
         }
         let freedom = variance * variance / below;
-        (Some(quantile(freedom) * variance.sqrt()), freedom)
+        (Some(t_quantile(freedom) * variance.sqrt()), freedom)
     }
 
     fn unit(&self, column: usize) -> DVector<f64> {
@@ -550,25 +552,6 @@ fn inverted(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     apart.then(|| cholesky.inverse())
 }
 
-/// The 97.5 % quantile of Student's t.
-pub(crate) fn quantile(freedom: f64) -> f64 {
-    if freedom > 1e6 {
-        return 1.959_963_984_540_054;
-    }
-    StudentsT::new(0.0, 1.0, freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.975))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        count if count % 2 == 0 => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-        _ => Some(sorted[middle]),
-    }
-}
-
 /// How many times as much some responses are as others, as the logarithm of the ratio of their geometric means (Welch); `None` where one
 /// is not above zero.
 #[must_use]
@@ -600,7 +583,7 @@ pub fn ratio(now: &[f64], then: &[f64]) -> Option<Estimate> {
     let freedom = variance * variance / (first * first / of_first + second * second / of_second);
     Some(Estimate {
         value,
-        half: Some(quantile(freedom) * variance.sqrt()),
+        half: Some(t_quantile(freedom) * variance.sqrt()),
         freedom,
     })
 }

@@ -8,6 +8,7 @@ use stackline_analyze::findings::{
     suspects, takes_away,
 };
 use stackline_analyze::loaded_run::LoadedRun;
+use stackline_analyze::statistics::median;
 use stackline_analyze::summary::RunMetric;
 use stackline_analyze::{Summary, summarise};
 use stackline_core::plan::{Composer, Plan, World};
@@ -214,7 +215,7 @@ impl AdviceTrial<'_> {
             let metric = RunMetric::MAIN
                 .into_iter()
                 .find(|metric| !was.values(*metric).is_empty())?;
-            let (was, is) = (median(was.values(metric))?, is.values(metric));
+            let (was, is) = (median(was.values(metric).to_vec())?, is.values(metric));
             let (least, greatest) = is.iter().fold((f64::MAX, 0.0_f64), |(a, b), value| {
                 (a.min(*value), b.max(*value))
             });
@@ -441,10 +442,4 @@ fn compared<'r>(
         .zip(&then.parts)
         .map(|(now, then)| (now.values(metric), then.values(metric)));
     Some((gauge, both.collect()))
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }
