@@ -73,20 +73,20 @@ impl<'p> Coordinator<'p> {
             mailbox,
             interrupted,
             say: launcher.say,
-            questions: None,
+            answers_due: None,
             next_job: 0,
             flows: Vec::new(),
             ports: Vec::new(),
             cores_for_pairs: Vec::new(),
             clocks: BTreeMap::new(),
-            asking: RunningClockQueries::default(),
-            taking: false,
-            bereft: false,
+            running_queries: RunningClockQueries::default(),
+            taking_over_events: false,
+            agent_lost: false,
         };
         coordinator.greet()?;
-        coordinator.questions = Some(Instant::now() + QUESTIONS);
+        coordinator.answers_due = Some(Instant::now() + QUESTIONS);
         let report = coordinator.ask()?;
-        coordinator.questions = None;
+        coordinator.answers_due = None;
         Ok((coordinator, report))
     }
 
@@ -180,7 +180,7 @@ impl<'p> Coordinator<'p> {
     /// # Errors
     /// An [`Error`] when an agent is gone.
     pub fn samples(&mut self) -> Result<BTreeMap<String, serde_json::Value>> {
-        if self.bereft {
+        if self.agent_lost {
             return Err(silence_error());
         }
         self.ask_machines(&ToAgent::Sample, |m| {

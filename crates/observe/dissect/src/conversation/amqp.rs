@@ -179,11 +179,13 @@ impl Amqp {
                 .answered(&(0, methods::START, 0), status, records, found);
             return;
         }
-        let exchange = self.dialogue.asks(ExchangeKind::Handshake, at, found);
-        self.exchanges.asks(exchange);
+        let exchange = self
+            .dialogue
+            .begin_request(ExchangeKind::Handshake, at, found);
+        self.exchanges.begin_request(exchange);
         let name = RedactedName::fixed("connection");
         self.exchanges
-            .asked((0, methods::START, 0), (), name, end, found);
+            .finish_request((0, methods::START, 0), (), name, end, found);
     }
 
     fn method(
@@ -225,7 +227,7 @@ impl Amqp {
                 self.closed(channel, &method, found)
             }
             _ if method.has_content() => {
-                let exchange = self.dialogue.tells(at, found);
+                let exchange = self.dialogue.begin_notice(at, found);
                 let open = OpenContent::of(exchange, ExchangeRole::Response, &method, None);
                 self.opens(channel, open, found);
             }
@@ -253,7 +255,7 @@ impl Amqp {
             } else {
                 ExchangeKind::OneWay
             };
-            let exchange = self.dialogue.asks(kind, at, found);
+            let exchange = self.dialogue.begin_request(kind, at, found);
             let key = tag.map(|tag| (channel, methods::ACK, tag));
             let open = OpenContent::of(exchange, ExchangeRole::Request, method, key);
             return self.opens(channel, open, found);
@@ -263,10 +265,10 @@ impl Amqp {
                 .dialogue
                 .one_way(ExchangeRole::Request, method.name(), found);
         };
-        let exchange = self.dialogue.asks(method.kind(), at, found);
-        self.exchanges.asks(exchange);
+        let exchange = self.dialogue.begin_request(method.kind(), at, found);
+        self.exchanges.begin_request(exchange);
         self.exchanges
-            .asked((channel, answer, 0), (), method.name(), end, found);
+            .finish_request((channel, answer, 0), (), method.name(), end, found);
     }
 
     /// A method with a content has begun.
@@ -308,8 +310,9 @@ impl Amqp {
         };
         match open.key {
             Some(key) => {
-                self.exchanges.asks(open.exchange);
-                self.exchanges.asked(key, (), open.name, end, found);
+                self.exchanges.begin_request(open.exchange);
+                self.exchanges
+                    .finish_request(key, (), open.name, end, found);
             }
             None => {
                 found.push(DissectorEvent::named(open.exchange, open.role, open.name));

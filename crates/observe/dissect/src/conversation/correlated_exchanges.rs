@@ -14,9 +14,9 @@ const AGAIN: &str = "another request has the same number";
 pub(super) struct CorrelatedExchanges<K, V> {
     waiting: BTreeMap<K, CorrelatedExchange<V>>,
     /// The one whose request is not whole.
-    asking: Option<u64>,
+    open_request: Option<u64>,
     /// The one in which the server says something that answers nothing, and which is not whole.
-    telling: Option<u64>,
+    open_notice: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -30,26 +30,26 @@ impl<K, V> Default for CorrelatedExchanges<K, V> {
     fn default() -> Self {
         Self {
             waiting: BTreeMap::new(),
-            asking: None,
-            telling: None,
+            open_request: None,
+            open_notice: None,
         }
     }
 }
 
 impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
     /// The request of an exchange has begun.
-    pub(super) const fn asks(&mut self, exchange: u64) {
-        self.asking = Some(exchange);
+    pub(super) const fn begin_request(&mut self, exchange: u64) {
+        self.open_request = Some(exchange);
     }
 
     /// It is whole, and nothing answers it.
-    pub(super) fn said(
+    pub(super) fn finish_unanswered(
         &mut self,
         name: RedactedName,
         end: u64,
         found: &mut Vec<DissectorEvent>,
     ) -> Option<u64> {
-        let exchange = self.asking.take()?;
+        let exchange = self.open_request.take()?;
         let role = ExchangeRole::Request;
         found.push(DissectorEvent::named(exchange, role, name));
         found.push(DissectorEvent::ends(exchange, role, end));
@@ -57,7 +57,7 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
     }
 
     /// It is whole, and its answer will repeat the key.
-    pub(super) fn asked(
+    pub(super) fn finish_request(
         &mut self,
         key: K,
         remembered: V,
@@ -65,7 +65,7 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         end: u64,
         found: &mut Vec<DissectorEvent>,
     ) {
-        let Some(exchange) = self.said(name, end, found) else {
+        let Some(exchange) = self.finish_unanswered(name, end, found) else {
             return;
         };
         if self.waiting.len() >= MOST_WAITING && !self.waiting.contains_key(&key) {
@@ -85,18 +85,18 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
     }
 
     /// The server has begun to say something that answers nothing.
-    pub(super) const fn tells(&mut self, exchange: u64) {
-        self.telling = Some(exchange);
+    pub(super) const fn begin_notice(&mut self, exchange: u64) {
+        self.open_notice = Some(exchange);
     }
 
     /// That is whole, if it is what goes on.
-    pub(super) fn finish_telling(
+    pub(super) fn finish_notice(
         &mut self,
         name: RedactedName,
         end: u64,
         found: &mut Vec<DissectorEvent>,
     ) -> bool {
-        let Some(exchange) = self.telling.take() else {
+        let Some(exchange) = self.open_notice.take() else {
             return false;
         };
         let role = ExchangeRole::Response;
@@ -153,8 +153,8 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         let waiting = std::mem::take(&mut self.waiting).into_values();
         let lost = waiting
             .map(|waiting| waiting.exchange)
-            .chain(self.asking.take())
-            .chain(self.telling.take());
+            .chain(self.open_request.take())
+            .chain(self.open_notice.take());
         found.extend(lost.map(|exchange| DissectorEvent::Void { exchange, why }));
     }
 }

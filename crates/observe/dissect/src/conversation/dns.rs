@@ -286,7 +286,7 @@ impl RecordProtocol for Dns {
             return;
         }
         let at = self.dialogue.records(side).at();
-        self.asked = Some(self.dialogue.asks(ExchangeKind::Call, at, found));
+        self.asked = Some(self.dialogue.begin_request(ExchangeKind::Call, at, found));
     }
 
     /// A message is whole.

@@ -130,8 +130,8 @@ impl RecordProtocol for Kafka {
         } else {
             ExchangeKind::Call
         };
-        let exchange = self.dialogue.asks(kind, at, found);
-        self.exchanges.asks(exchange);
+        let exchange = self.dialogue.begin_request(kind, at, found);
+        self.exchanges.begin_request(exchange);
     }
 
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
@@ -150,8 +150,10 @@ impl RecordProtocol for Kafka {
         };
         let (name, number) = (request.name(held), request.number);
         match request.is_one_way(held) {
-            true => drop(self.exchanges.said(name, end, found)),
-            false => self.exchanges.asked(number, request, name, end, found),
+            true => drop(self.exchanges.finish_unanswered(name, end, found)),
+            false => self
+                .exchanges
+                .finish_request(number, request, name, end, found),
         }
     }
 

@@ -141,7 +141,7 @@ pub struct Memcached {
     /// Commands that are not answered yet, in their order.
     waiting: PendingExchangeQueue<PendingMemcachedCommand>,
     /// The command that is not whole.
-    asking: Option<PendingMemcachedCommand>,
+    open_request: Option<PendingMemcachedCommand>,
     is_binary: bool,
     /// Quiet commands were sent that nothing marked the end of.
     is_quiet: bool,
@@ -215,7 +215,7 @@ impl RecordProtocol for Memcached {
             };
             let is_empty = words_of(records.held()).next().is_none() && !self.is_binary;
             if !is_empty {
-                self.asks(is_answered, at, found);
+                self.begin_request(is_answered, at, found);
             }
         } else if self.is_answer() {
             self.answers(at, found);
@@ -244,8 +244,11 @@ impl RecordProtocol for Memcached {
         {
             found.push(DissectorEvent::LeftOut(Bound::Head, 1));
         }
-        let asking = self.asking.take().map(|asking| asking.exchange);
-        let lost = self.waiting.clear().into_iter().chain(asking);
+        let open_request = self
+            .open_request
+            .take()
+            .map(|open_request| open_request.exchange);
+        let lost = self.waiting.clear().into_iter().chain(open_request);
         found.extend(lost.map(|exchange| DissectorEvent::Void { exchange, why }));
         self.dialogue.lose();
         self.gone |= self.pipelined || self.is_quiet;
@@ -255,15 +258,15 @@ impl RecordProtocol for Memcached {
 
 impl Memcached {
     /// A command begins.
-    fn asks(&mut self, is_answered: bool, at: u64, found: &mut Vec<DissectorEvent>) {
+    fn begin_request(&mut self, is_answered: bool, at: u64, found: &mut Vec<DissectorEvent>) {
         let kind = if is_answered {
             ExchangeKind::Call
         } else {
             ExchangeKind::OneWay
         };
-        let exchange = self.dialogue.asks(kind, at, found);
+        let exchange = self.dialogue.begin_request(kind, at, found);
         self.pipelined |= is_answered && !self.waiting.is_empty();
-        self.asking = Some(PendingMemcachedCommand {
+        self.open_request = Some(PendingMemcachedCommand {
             exchange,
             is_answered: !is_answered,
             is_mark: false,
@@ -275,10 +278,10 @@ impl Memcached {
     fn command(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::There);
         let (held, end) = (records.held(), records.end());
-        let Some(mut asking) = self.asking.take() else {
+        let Some(mut open_request) = self.open_request.take() else {
             return;
         };
-        let (exchange, role) = (asking.exchange, ExchangeRole::Request);
+        let (exchange, role) = (open_request.exchange, ExchangeRole::Request);
         let name = if self.is_binary {
             binary::name(held)
         } else {
@@ -286,13 +289,13 @@ impl Memcached {
         };
         found.push(DissectorEvent::named(exchange, role, name));
         found.push(DissectorEvent::ends(exchange, role, end));
-        let is_one_way = std::mem::replace(&mut asking.is_answered, false);
+        let is_one_way = std::mem::replace(&mut open_request.is_answered, false);
         if is_one_way {
             self.is_quiet |= !self.is_binary && held.starts_with(b"m");
             return;
         }
-        asking.is_mark = held.starts_with(b"mn");
-        self.waiting.push_back(asking);
+        open_request.is_mark = held.starts_with(b"mn");
+        self.waiting.push_back(open_request);
         if !self.waiting.settle(exchange, found) {
             self.dialogue.lose_side(EventStreamDirection::Back);
         }

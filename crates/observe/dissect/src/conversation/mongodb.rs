@@ -134,15 +134,15 @@ impl RecordProtocol for MongoDb {
                 } else {
                     ExchangeKind::Call
                 };
-                let exchange = self.dialogue.asks(kind, at, found);
-                self.exchanges.asks(exchange);
+                let exchange = self.dialogue.begin_request(kind, at, found);
+                self.exchanges.begin_request(exchange);
             }
             EventStreamDirection::Back => {
                 if !self.exchanges.answers(&head.answers, at, found)
                     && self.followed == Some(head.answers)
                 {
-                    let exchange = self.dialogue.tells(at, found);
-                    self.exchanges.tells(exchange);
+                    let exchange = self.dialogue.begin_notice(at, found);
+                    self.exchanges.begin_notice(exchange);
                 }
             }
         }
@@ -159,13 +159,15 @@ impl RecordProtocol for MongoDb {
             let is_unanswered = head.has_more_to_come()
                 || matches!(head.operation, UPDATE | INSERT | DELETE | KILL_CURSORS);
             match is_unanswered {
-                true => drop(self.exchanges.said(name, end, found)),
-                false => self.exchanges.asked(head.number, (), name, end, found),
+                true => drop(self.exchanges.finish_unanswered(name, end, found)),
+                false => self
+                    .exchanges
+                    .finish_request(head.number, (), name, end, found),
             }
             return;
         }
         let status = status_of(head, held);
-        if !self.exchanges.finish_telling(status.clone(), end, found) {
+        if !self.exchanges.finish_notice(status.clone(), end, found) {
             self.exchanges
                 .answered(&head.answers, status, records, found);
         }

@@ -98,19 +98,21 @@ impl RecordProtocol for Mqtt {
         let records = self.dialogue.records(side);
         let (held, at) = (records.held(), records.at());
         match (side, kind_of(held)) {
-            (EventStreamDirection::There, CONNECT) => self.asks(ExchangeKind::Handshake, at, found),
+            (EventStreamDirection::There, CONNECT) => {
+                self.begin_request(ExchangeKind::Handshake, at, found)
+            }
             (EventStreamDirection::There, PUBLISH) if held[0] & 6 == 0 => {
-                self.asks(ExchangeKind::OneWay, at, found)
+                self.begin_request(ExchangeKind::OneWay, at, found)
             }
             (EventStreamDirection::There, PUBLISH | RELEASE | SUBSCRIBE | UNSUBSCRIBE | PING) => {
-                self.asks(ExchangeKind::Call, at, found);
+                self.begin_request(ExchangeKind::Call, at, found);
             }
             (EventStreamDirection::There, DISCONNECT | AUTHENTICATE) => {
-                self.asks(ExchangeKind::OneWay, at, found)
+                self.begin_request(ExchangeKind::OneWay, at, found)
             }
             (EventStreamDirection::Back, PUBLISH | DISCONNECT) => {
-                let exchange = self.dialogue.tells(at, found);
-                self.exchanges.tells(exchange);
+                let exchange = self.dialogue.begin_notice(at, found);
+                self.exchanges.begin_notice(exchange);
             }
             _ => {}
         }
@@ -130,9 +132,9 @@ impl RecordProtocol for Mqtt {
 }
 
 impl Mqtt {
-    fn asks(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
-        let exchange = self.dialogue.asks(kind, at, found);
-        self.exchanges.asks(exchange);
+    fn begin_request(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
+        let exchange = self.dialogue.begin_request(kind, at, found);
+        self.exchanges.begin_request(exchange);
     }
 
     fn of_client(&mut self, found: &mut Vec<DissectorEvent>) {
@@ -178,8 +180,10 @@ impl Mqtt {
             _ => (0, None, fixed("DISCONNECT")),
         };
         match number {
-            Some(number) => self.exchanges.asked((answer, number), (), name, end, found),
-            None => drop(self.exchanges.said(name, end, found)),
+            Some(number) => self
+                .exchanges
+                .finish_request((answer, number), (), name, end, found),
+            None => drop(self.exchanges.finish_unanswered(name, end, found)),
         }
     }
 
@@ -203,12 +207,12 @@ impl Mqtt {
             PUBLISH => {
                 let topic = fields.vector(2).unwrap_or_default();
                 let name = operation::redact_at_subject("PUBLISH", topic);
-                self.exchanges.finish_telling(name, end, found);
+                self.exchanges.finish_notice(name, end, found);
                 return;
             }
             DISCONNECT => {
                 let name = RedactedName::fixed("DISCONNECT");
-                self.exchanges.finish_telling(name, end, found);
+                self.exchanges.finish_notice(name, end, found);
                 return;
             }
             CONNECT_ANSWER => {

@@ -259,7 +259,7 @@ impl Mysql {
             0x11 => ExchangeKind::Handshake,
             _ => ExchangeKind::Call,
         };
-        let exchange = self.dialogue.asks(kind, at, found);
+        let exchange = self.dialogue.begin_request(kind, at, found);
         self.command = Some(OpenMysqlCommand {
             exchange,
             named: false,
@@ -370,7 +370,7 @@ impl Mysql {
         };
         self.phase = MysqlPhase::Commands;
         let (role, kind) = (ExchangeRole::Request, ExchangeKind::Handshake);
-        let exchange = self.dialogue.asks(kind, at, found);
+        let exchange = self.dialogue.begin_request(kind, at, found);
         found.push(DissectorEvent::named(
             exchange,
             role,

@@ -108,11 +108,11 @@ impl RecordProtocol for Nats {
                 Some(_) => ExchangeKind::Call,
                 None => ExchangeKind::OneWay,
             };
-            let exchange = self.dialogue.asks(kind, at, found);
-            self.exchanges.asks(exchange);
+            let exchange = self.dialogue.begin_request(kind, at, found);
+            self.exchanges.begin_request(exchange);
         } else if !self.exchanges.answers(&message.subject.to_vec(), at, found) {
-            let exchange = self.dialogue.tells(at, found);
-            self.exchanges.tells(exchange);
+            let exchange = self.dialogue.begin_notice(at, found);
+            self.exchanges.begin_notice(exchange);
         }
     }
 
@@ -123,12 +123,13 @@ impl RecordProtocol for Nats {
             (Some(message), EventStreamDirection::There) => match message.reply {
                 Some(reply) => {
                     let reply = reply.to_vec();
-                    self.exchanges.asked(reply, (), message.name(), end, found);
+                    self.exchanges
+                        .finish_request(reply, (), message.name(), end, found);
                 }
-                None => drop(self.exchanges.said(message.name(), end, found)),
+                None => drop(self.exchanges.finish_unanswered(message.name(), end, found)),
             },
             (Some(message), EventStreamDirection::Back) => {
-                if !self.exchanges.finish_telling(message.name(), end, found) {
+                if !self.exchanges.finish_notice(message.name(), end, found) {
                     let subject = message.subject.to_vec();
                     self.exchanges
                         .answered(&subject, status(held), records, found);
@@ -159,13 +160,17 @@ impl Nats {
         let words: Vec<&[u8]> = words_of(records.held()).take(2).collect();
         let name = match word_of(OF_CLIENT, words.first().copied()) {
             Some("PING") if !self.are_pings_lost => {
-                let exchange = self.dialogue.asks(ExchangeKind::Call, at, found);
-                self.exchanges.asks(exchange);
+                let exchange = self.dialogue.begin_request(ExchangeKind::Call, at, found);
+                self.exchanges.begin_request(exchange);
                 let key = ping_key(self.pings[0]);
                 self.pings[0] += 1;
-                return self
-                    .exchanges
-                    .asked(key, (), RedactedName::fixed("PING"), end, found);
+                return self.exchanges.finish_request(
+                    key,
+                    (),
+                    RedactedName::fixed("PING"),
+                    end,
+                    found,
+                );
             }
             Some(word @ "SUB") => {
                 operation::redact_at_subject(word, words.get(1).copied().unwrap_or_default())

@@ -192,11 +192,11 @@ impl RecordProtocol for Postgres {
                 b'P' | b'B' if self.is_open() && self.rounds.is_executed() => {
                     self.part(at, found);
                     if !self.is_open() {
-                        self.asks(ExchangeKind::Call, at, found);
+                        self.begin_request(ExchangeKind::Call, at, found);
                     }
                 }
                 b'Q' | b'F' | b'P' | b'B' | b'D' | b'E' | b'C' | b'S' if !self.is_open() => {
-                    self.asks(ExchangeKind::Call, at, found)
+                    self.begin_request(ExchangeKind::Call, at, found)
                 }
                 _ => {}
             },
@@ -240,9 +240,9 @@ impl Postgres {
             .is_some_and(|waiting| waiting.until == PostgresAnswerEnd::Ready)
     }
 
-    fn asks(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
+    fn begin_request(&mut self, kind: ExchangeKind, at: u64, found: &mut Vec<DissectorEvent>) {
         self.pipelined |= !self.waiting.is_empty();
-        let exchange = self.dialogue.asks(kind, at, found);
+        let exchange = self.dialogue.begin_request(kind, at, found);
         self.rounds.begin(exchange);
         self.waiting.push_back(PendingPostgresExchange {
             exchange,
@@ -273,7 +273,12 @@ impl Postgres {
     }
 
     /// It is whole.
-    fn asked(&mut self, until: PostgresAnswerEnd, at: u64, found: &mut Vec<DissectorEvent>) {
+    fn finish_request(
+        &mut self,
+        until: PostgresAnswerEnd,
+        at: u64,
+        found: &mut Vec<DissectorEvent>,
+    ) {
         let Some(waiting) = self.waiting.back_mut() else {
             return;
         };
@@ -328,11 +333,11 @@ impl Postgres {
             ),
             _ => return self.lose(Self::FOREIGN, found),
         };
-        self.asks(kind, at, found);
+        self.begin_request(kind, at, found);
         self.name(name, found);
         self.phase = phase;
         self.pipelined = false;
-        self.asked(PostgresAnswerEnd::Ready, end, found);
+        self.finish_request(PostgresAnswerEnd::Ready, end, found);
     }
 
     /// The server says whether the connection becomes secure.
@@ -369,11 +374,11 @@ impl Postgres {
             b'Q' => {
                 self.name(read_statement(&mut fields, dialect), found);
                 self.name(RedactedName::fixed("empty query"), found);
-                self.asked(PostgresAnswerEnd::Ready, end, found);
+                self.finish_request(PostgresAnswerEnd::Ready, end, found);
             }
             b'F' => {
                 self.name(RedactedName::fixed("FunctionCall"), found);
-                self.asked(PostgresAnswerEnd::Ready, end, found);
+                self.finish_request(PostgresAnswerEnd::Ready, end, found);
             }
             b'P' => {
                 let (statement, text) = (fields.text(), read_statement(&mut fields, dialect));
@@ -453,7 +458,7 @@ impl Postgres {
             self.name(RedactedName::fixed("Sync"), found);
         }
         self.name_whole(found);
-        self.asked(PostgresAnswerEnd::Ready, end, found);
+        self.finish_request(PostgresAnswerEnd::Ready, end, found);
     }
 
     /// The exchange that is whole is called as what it is; what goes on with another is called as that.
@@ -502,7 +507,7 @@ impl Postgres {
                 why: SKIPPED,
             });
         }
-        self.asked(PostgresAnswerEnd::Completed(count), end, found);
+        self.finish_request(PostgresAnswerEnd::Completed(count), end, found);
     }
 
     fn of_server(&mut self, held: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {

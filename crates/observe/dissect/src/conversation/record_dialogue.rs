@@ -35,7 +35,7 @@ impl RecordDialogue {
     }
 
     /// The client's next request begins: its exchange.
-    pub(super) fn asks(
+    pub(super) fn begin_request(
         &mut self,
         kind: ExchangeKind,
         at: u64,
@@ -52,7 +52,7 @@ impl RecordDialogue {
     }
 
     /// The server says something that answers nothing: its exchange.
-    pub(super) fn tells(&mut self, at: u64, found: &mut Vec<DissectorEvent>) -> u64 {
+    pub(super) fn begin_notice(&mut self, at: u64, found: &mut Vec<DissectorEvent>) -> u64 {
         let (exchange, kind) = (self.number(), ExchangeKind::OneWay);
         let role = ExchangeRole::Response;
         found.push(DissectorEvent::begins(exchange, role, kind, at));

@@ -222,11 +222,11 @@ impl Resp {
             && self.replies == Replies::On
             && !command.eq_ignore_ascii_case(b"CLIENT")
         {
-            self.asks(kind_of(command), found);
+            self.begin_request(kind_of(command), found);
         }
     }
 
-    fn asks(&mut self, kind: ExchangeKind, found: &mut Vec<DissectorEvent>) -> u64 {
+    fn begin_request(&mut self, kind: ExchangeKind, found: &mut Vec<DissectorEvent>) -> u64 {
         let own = &mut self.sides[0];
         let exchange = self.next;
         (self.next, own.exchange) = (exchange + 1, Some(exchange));
@@ -254,7 +254,7 @@ impl Resp {
         };
         let exchange = match self.sides[0].exchange {
             Some(exchange) => exchange,
-            None => self.asks(kind, found),
+            None => self.begin_request(kind, found),
         };
         let role = ExchangeRole::Request;
         found.push(DissectorEvent::named(

@@ -38,7 +38,7 @@ impl TurnDissector {
         }
     }
 
-    fn said(
+    fn add_bytes(
         &mut self,
         side: EventStreamDirection,
         at: u64,
@@ -120,7 +120,7 @@ impl Dissector for TurnDissector {
         bytes: &[u8],
         found: &mut Vec<DissectorEvent>,
     ) {
-        self.said(side, at, bytes.len() as u64, found);
+        self.add_bytes(side, at, bytes.len() as u64, found);
     }
 
     fn unseen(
@@ -130,7 +130,7 @@ impl Dissector for TurnDissector {
         count: u64,
         found: &mut Vec<DissectorEvent>,
     ) {
-        self.said(side, at, count, found);
+        self.add_bytes(side, at, count, found);
     }
 
     fn end(&mut self, side: EventStreamDirection, _: u64, found: &mut Vec<DissectorEvent>) {

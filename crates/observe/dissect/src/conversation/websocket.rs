@@ -84,10 +84,13 @@ impl RecordProtocol for WebSocket {
         }
         let (exchange, role) = match side {
             EventStreamDirection::There => {
-                let exchange = self.dialogue.asks(ExchangeKind::OneWay, at, found);
+                let exchange = self.dialogue.begin_request(ExchangeKind::OneWay, at, found);
                 (exchange, ExchangeRole::Request)
             }
-            EventStreamDirection::Back => (self.dialogue.tells(at, found), ExchangeRole::Response),
+            EventStreamDirection::Back => (
+                self.dialogue.begin_notice(at, found),
+                ExchangeRole::Response,
+            ),
         };
         let name = RedactedName::fixed(if operation == TEXT { "text" } else { "binary" });
         found.push(DissectorEvent::named(exchange, role, name));

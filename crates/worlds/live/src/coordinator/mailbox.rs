@@ -27,7 +27,7 @@ pub struct Coordinator<'p> {
     /// Tells a person what is waited for.
     pub(super) say: fn(&str),
     /// Until when all questions about machines have to be answered.
-    pub(super) questions: Option<Instant>,
+    pub(super) answers_due: Option<Instant>,
     pub(super) next_job: u64,
     /// The first flow of each part, while a run is traced.
     pub(super) flows: Vec<u32>,
@@ -36,11 +36,11 @@ pub struct Coordinator<'p> {
     /// The cores that pairs take in turn whose ends are both here; none where the kernel places them.
     pub(super) cores_for_pairs: Vec<usize>,
     pub(super) clocks: BTreeMap<String, AgentHostClock>,
-    pub(super) asking: RunningClockQueries,
-    /// What a run recorded is being taken over.
-    pub(super) taking: bool,
+    pub(super) running_queries: RunningClockQueries,
+    /// Events that a run recorded are being taken over.
+    pub(super) taking_over_events: bool,
     /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
-    pub(super) bereft: bool,
+    pub(super) agent_lost: bool,
 }
 
 /// A wait for agents, reported to a person when it takes long.
@@ -87,7 +87,7 @@ pub(super) enum Mail {
 impl Coordinator<'_> {
     pub(super) fn unless_interrupted(&self) -> Result<()> {
         // What was recorded until then is worth the moment that it takes.
-        if self.interrupted.load(Ordering::Relaxed) && !self.taking {
+        if self.interrupted.load(Ordering::Relaxed) && !self.taking_over_events {
             return Err(Error::new(Blame::Interrupted, "interrupted"));
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Coordinator<'_> {
         answer: impl Fn(FromAgent) -> Option<T>,
     ) -> Result<T> {
         self.send(host, question)?;
-        let until = self.questions.into_iter().fold(
+        let until = self.answers_due.into_iter().fold(
             Instant::now() + silence_limits::answer_limit(),
             Instant::min,
         );
@@ -163,12 +163,12 @@ impl Coordinator<'_> {
 
     /// An agent does not answer: it is not asked again.
     pub(super) fn mute(&mut self, error: Error) -> Error {
-        self.bereft = true;
+        self.agent_lost = true;
         error
     }
 
     pub(super) fn died(&mut self, host: &str) -> Error {
-        self.bereft = true;
+        self.agent_lost = true;
         match self.agents.get_mut(host) {
             Some(agent) => agent.died(),
             None => Error::measurement(format!("the agent on host {host} is gone")),
@@ -177,8 +177,8 @@ impl Coordinator<'_> {
 
     /// Sends the clock queries that are due.
     fn ask_clocks(&mut self) -> Result<()> {
-        for host in self.asking.hosts_due(Instant::now()) {
-            self.asking.begin_query(&host);
+        for host in self.running_queries.hosts_due(Instant::now()) {
+            self.running_queries.begin_query(&host);
             self.send(&host, &ToAgent::Clock)?;
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Coordinator<'_> {
 
     /// Whether a message answers such a query, which is taken then.
     fn take_clock_answer(&mut self, host: &str, message: &FromAgent) -> bool {
-        let Some(exchange) = self.asking.take_answer(host, message) else {
+        let Some(exchange) = self.running_queries.take_answer(host, message) else {
             return false;
         };
         self.clocks

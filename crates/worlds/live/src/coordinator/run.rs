@@ -383,7 +383,7 @@ impl Coordinator<'_> {
     /// there, and so does a job that could not go on.
     fn explain(&mut self, error: Error, jobs: &mut Jobs) -> Error {
         self.abandon(jobs);
-        if self.bereft || !matches!(error.blame, Blame::Measurement | Blame::Environment) {
+        if self.agent_lost || !matches!(error.blame, Blame::Measurement | Blame::Environment) {
             return error;
         }
         let until = Instant::now() + FINISH;

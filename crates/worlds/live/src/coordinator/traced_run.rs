@@ -66,10 +66,10 @@ impl Coordinator<'_> {
         (self.flows, self.ports) = (flows.to_vec(), ports.to_vec());
         self.begin_asking(scheduled);
         let made = self.make(scheduled);
-        self.asking.times = None;
+        self.running_queries.times = None;
         (self.flows, self.ports) = (Vec::new(), Vec::new());
         traced.span_ns.1 = events::now_ns();
-        self.taking = true;
+        self.taking_over_events = true;
         let compared = self.compare_clocks(scheduled);
         for host in hosts_of_run(scheduled) {
             let trace = traced.hosts.entry(shown(&host).to_owned()).or_default();
@@ -80,7 +80,7 @@ impl Coordinator<'_> {
                 trace.clock = clock.report(&trace.clock);
             }
         }
-        self.taking = false;
+        self.taking_over_events = false;
         let failed = compared.err().filter(|_| made.is_ok());
         (failed.map_or(made, Err), traced)
     }
@@ -228,8 +228,8 @@ impl Coordinator<'_> {
                 .get(host)
                 .is_some_and(|clock| clock.shared_clock_error_ns.is_none())
         };
-        self.asking.hosts = hosts_of_run(scheduled).into_iter().filter(other).collect();
-        self.asking.times = Some((now, now + EVERY));
+        self.running_queries.hosts = hosts_of_run(scheduled).into_iter().filter(other).collect();
+        self.running_queries.times = Some((now, now + EVERY));
     }
 
     /// An agent whose clock is ours stamps events as we do.

@@ -82,7 +82,7 @@ impl<'b> Method<'b> {
         })
     }
 
-    fn asked(&self) -> Option<&'static (MethodId, MethodId, &'static str, Option<u8>)> {
+    fn expected_answer(&self) -> Option<&'static (MethodId, MethodId, &'static str, Option<u8>)> {
         ASKED.iter().chain(&COMMITS).find(|(id, ..)| *id == self.id)
     }
 
@@ -97,7 +97,7 @@ impl<'b> Method<'b> {
 
     /// What answers it, unless it says that nothing shall.
     pub(super) fn answer(&self) -> Option<MethodId> {
-        let (_, answer, _, silent) = self.asked()?;
+        let (_, answer, _, silent) = self.expected_answer()?;
         let is_silent = silent.is_some_and(|bit| self.bits().is_some_and(|bits| bits & bit != 0));
         (!is_silent).then_some(*answer)
     }
@@ -152,7 +152,7 @@ impl<'b> Method<'b> {
             .find(|(id, _)| *id == self.id)
             .map(|(_, name)| *name);
         let name = self
-            .asked()
+            .expected_answer()
             .map(|(_, _, name, _)| *name)
             .or(other)
             .unwrap_or("method");

@@ -12,7 +12,7 @@ fn dissect_lines(script: DialogueScript<'_>) -> Vec<String> {
 }
 
 /// A message with one question.
-fn asks(id: u8, bits: [u8; 2], name: &[u8], kind: u8) -> Vec<u8> {
+fn message(id: u8, bits: [u8; 2], name: &[u8], kind: u8) -> Vec<u8> {
     [
         &[0, id],
         &bits[..],
@@ -34,7 +34,7 @@ const WWW: &[u8] = b"\x03www\x07example\x03org\0";
 
 #[test]
 fn a_datagram_says_its_question() {
-    let question = parse_message(&asks(7, QUESTION, WWW, 28)).unwrap();
+    let question = parse_message(&message(7, QUESTION, WWW, 28)).unwrap();
     let wanted = DnsMessage {
         id: 7,
         response: false,
@@ -46,10 +46,10 @@ fn a_datagram_says_its_question() {
         (question.name().kept(), &question),
         ("AAAA www.example.org", &wanted)
     );
-    let answer = parse_message(&asks(7, NO_NAME, WWW, 28)).unwrap();
+    let answer = parse_message(&message(7, NO_NAME, WWW, 28)).unwrap();
     assert_eq!((answer.response, answer.name().kept()), (true, "NXDOMAIN"));
     assert_eq!(
-        parse_message(&asks(7, QUESTION, b"\0", 2))
+        parse_message(&message(7, QUESTION, b"\0", 2))
             .unwrap()
             .name()
             .kept(),
@@ -57,7 +57,7 @@ fn a_datagram_says_its_question() {
     );
     // A name may go on elsewhere in the message: behind its type and class stands `org`.
     let elsewhere = [
-        asks(7, ANSWER, b"\x03www\xc0\x16", 1),
+        message(7, ANSWER, b"\x03www\xc0\x16", 1),
         b"\x03org\0".to_vec(),
     ]
     .concat();
@@ -66,7 +66,7 @@ fn a_datagram_says_its_question() {
 
 #[test]
 fn what_is_no_dns_is_none() {
-    let whole = asks(7, QUESTION, WWW, 1);
+    let whole = message(7, QUESTION, WWW, 1);
     for length in 0..whole.len() {
         assert_eq!(parse_message(&whole[..length]), None, "{length}");
     }
@@ -76,21 +76,21 @@ fn what_is_no_dns_is_none() {
         &[b"\x3f".as_slice(), &[b'a'; 63]].concat().repeat(5),
         b"\x80abc\0",
     ] {
-        assert_eq!(parse_message(&asks(7, QUESTION, name, 1)), None);
+        assert_eq!(parse_message(&message(7, QUESTION, name, 1)), None);
     }
     assert_eq!(parse_message(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
-    assert_eq!(parse_message(&asks(7, [0x78, 0], WWW, 1)), None);
+    assert_eq!(parse_message(&message(7, [0x78, 0], WWW, 1)), None);
 }
 
 #[test]
 fn responses_on_a_connection_come_in_any_order() {
     let (one, other) = (
-        framed(&asks(1, QUESTION, WWW, 1)),
-        framed(&asks(2, QUESTION, WWW, 28)),
+        framed(&message(1, QUESTION, WWW, 1)),
+        framed(&message(2, QUESTION, WWW, 28)),
     );
     let answers = [
-        framed(&asks(2, NO_NAME, WWW, 28)),
-        framed(&asks(1, ANSWER, b"\x03WWW\x07example\x03org\0", 1)),
+        framed(&message(2, NO_NAME, WWW, 28)),
+        framed(&message(1, ANSWER, b"\x03WWW\x07example\x03org\0", 1)),
     ];
     let script: DialogueScript<'_> = &[('>', &[one, other].concat()), ('<', &answers.concat())];
     assert_eq!(
@@ -115,10 +115,10 @@ fn responses_on_a_connection_come_in_any_order() {
 #[test]
 fn a_response_to_another_question_answers_nothing() {
     let script: DialogueScript<'_> = &[
-        ('>', &framed(&asks(1, QUESTION, WWW, 1))),
-        ('<', &framed(&asks(1, ANSWER, b"\x03web\0", 1))),
-        ('<', &framed(&asks(9, ANSWER, WWW, 1))),
-        ('<', &framed(&asks(1, [0x81, 0x82], WWW, 1))),
+        ('>', &framed(&message(1, QUESTION, WWW, 1))),
+        ('<', &framed(&message(1, ANSWER, b"\x03web\0", 1))),
+        ('<', &framed(&message(9, ANSWER, WWW, 1))),
+        ('<', &framed(&message(1, [0x81, 0x82], WWW, 1))),
     ];
     assert_eq!(
         dissect_lines(script)[3..],
@@ -134,8 +134,8 @@ fn a_response_to_another_question_answers_nothing() {
 fn a_transfer_has_several_responses() {
     let more = framed(&[0, 1, 0x80, 0, 0, 0, 0, 9, 0, 0, 0, 0]);
     let script: DialogueScript<'_> = &[
-        ('>', &framed(&asks(1, QUESTION, WWW, 252))),
-        ('<', &framed(&asks(1, ANSWER, WWW, 252))),
+        ('>', &framed(&message(1, QUESTION, WWW, 252))),
+        ('<', &framed(&message(1, ANSWER, WWW, 252))),
         ('<', &more),
         ('<', b""),
     ];
@@ -157,10 +157,10 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     dns.bytes(
         EventStreamDirection::There,
         0,
-        &framed(&asks(1, QUESTION, WWW, 1)),
+        &framed(&message(1, QUESTION, WWW, 1)),
         &mut found,
     );
-    let answer = framed(&[asks(1, ANSWER, WWW, 1), vec![0; 400]].concat());
+    let answer = framed(&[message(1, ANSWER, WWW, 1), vec![0; 400]].concat());
     dns.bytes(EventStreamDirection::Back, 0, &answer[..40], &mut found);
     dns.unseen(EventStreamDirection::Back, 40, 395, &mut found);
     assert!(
@@ -179,7 +179,7 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     dns.bytes(
         EventStreamDirection::There,
         35,
-        &framed(&asks(2, QUESTION, WWW, 1))[..20],
+        &framed(&message(2, QUESTION, WWW, 1))[..20],
         &mut found,
     );
     dns.unseen(EventStreamDirection::There, 55, 15, &mut found);
@@ -190,13 +190,13 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     dns.bytes(
         EventStreamDirection::There,
         70,
-        &framed(&asks(3, QUESTION, WWW, 1)),
+        &framed(&message(3, QUESTION, WWW, 1)),
         &mut found,
     );
     dns.bytes(
         EventStreamDirection::Back,
         435,
-        &framed(&asks(3, ANSWER, WWW, 1)),
+        &framed(&message(3, ANSWER, WWW, 1)),
         &mut found,
     );
     assert!(
@@ -214,7 +214,7 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     dns.bytes(
         EventStreamDirection::There,
         105,
-        &framed(&asks(4, QUESTION, WWW, 1)),
+        &framed(&message(4, QUESTION, WWW, 1)),
         &mut found,
     );
     dns.unseen(EventStreamDirection::Back, 470, 1, &mut found);
@@ -233,7 +233,7 @@ fn it_is_recognised_by_a_question() {
             port: 53,
         })
     };
-    let question = framed(&asks(7, QUESTION, WWW, 1));
+    let question = framed(&message(7, QUESTION, WWW, 1));
     assert_eq!(verdict(&question), ProtocolVerdict::Yes);
     for length in 0..question.len() {
         assert_eq!(
@@ -246,7 +246,7 @@ fn it_is_recognised_by_a_question() {
         &b"GET / HTTP/1.1"[..],
         b"\0\0\0\x08\x04\xd2\x16\x2f",
         b"\x16\x03\x01",
-        &framed(&asks(7, ANSWER, WWW, 1)),
+        &framed(&message(7, ANSWER, WWW, 1)),
     ] {
         assert_eq!(verdict(bytes), ProtocolVerdict::No, "{bytes:?}");
     }
@@ -272,7 +272,7 @@ proptest! {
 
     #[test]
     fn hostile_datagrams_are_harmless(bytes in prop::collection::vec(any::<u8>(), 0..80), from in 0_usize..20) {
-        let known = asks(7, ANSWER, WWW, 1);
+        let known = message(7, ANSWER, WWW, 1);
         let mixed = [&known[..from.min(known.len())], &bytes].concat();
         for bytes in [bytes, mixed] {
             if let Some(message) = parse_message(&bytes) {
