@@ -6,11 +6,15 @@ mod server_logs;
 
 pub use import_ending::ImportEnding;
 
-use crate::capture::CaptureReadOptions;
-use crate::formats::{FROM, ImportContext, Importer, LOOKED_AT, find_unsupported, read_captures};
+use crate::capture::{CaptureReadOptions, FIRST_LOOKUP};
+use crate::formats::{
+    CaptureImport, FROM, ImportContext, Importer, LOOKED_AT, find_unsupported, read_captures,
+};
+use crate::qlog::requests::find_requests;
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{Index, TraceImport};
 use stackline_guard::files as guard_files;
+use stackline_requests::collector::counted_requests;
 use stackline_requests::exchange_events::HostsElsewhere;
 use stackline_requests::{LeftOut, Secrets, contents};
 use stackline_runs::events::{ImportLog, Intake, IntakeResult, read_index, write_index};
@@ -204,6 +208,9 @@ pub fn import_logs(
         &request.clocks,
         options,
     )?;
+    let first_flow = first_free_flow(&index, captured.as_ref());
+    let logged = find_requests(context.connections, first_flow, request.keep_contents);
+    intake.push(&logged.table)?;
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs, &imports));
     }
@@ -213,6 +220,7 @@ pub fn import_logs(
     if let Some(captured) = &captured {
         captured.record_in(&mut index, &request.clocks);
     }
+    index.flows.extend(logged.flows);
     log_clocks::set_given_clocks(&request.clocks, &mut index, intake.hosts())?;
     let taken = intake.finish_if(|| ending.keeps())?;
     add_to_index(&mut index, &taken, &imports);
@@ -230,9 +238,26 @@ pub fn import_logs(
         index,
         taken,
         imports,
-        found: captured.map_or_else(Vec::new, |captured| captured.notes()),
+        found: found_in(captured.as_ref(), &logged.counts),
         logs: logs.len(),
     })
+}
+
+/// What was found in captures and logs, a line each.
+fn found_in(captured: Option<&CaptureImport>, logged: &BTreeMap<&'static str, u64>) -> Vec<String> {
+    let captured = captured.map_or_else(Vec::new, CaptureImport::notes);
+    captured
+        .into_iter()
+        .chain(counted_requests(logged))
+        .collect()
+}
+
+/// The first flow that neither the run nor the captures have, before those of questions after names.
+fn first_free_flow(index: &Index, captured: Option<&CaptureImport>) -> u32 {
+    let captured = captured.map_or(&[][..], CaptureImport::flows);
+    let flows = index.flows.iter().chain(captured).map(|flow| flow.id);
+    let last = flows.filter(|flow| *flow < FIRST_LOOKUP).max();
+    last.map_or(0, |last| last + 1)
 }
 
 /// What came becomes known of the run.

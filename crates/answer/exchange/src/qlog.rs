@@ -2,13 +2,16 @@
 //! behind separators (RFC 7464) or in lines.
 //!
 //! Packets sent, received and lost become `QUIC_*` events, one for each stream frame they carry, with its stream and byte
-//! range; figures of the sender become `QUIC_INFO` too; everything else becomes an event of its own name with its data as JSON. Times
+//! range; figures of the sender become `QUIC_INFO` too; everything else becomes an event of its own name with its data as JSON. Streams on
+//! which a client asks are requests (`requests`). Times
 //! relative to a reference become ns since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at
 //! best. Of a document that was cut short the whole events are read.
 
 mod framing;
 mod packets;
+pub(crate) mod requests;
 mod sender;
+pub(crate) mod streams;
 mod values;
 
 use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
@@ -18,27 +21,47 @@ use serde_json::Value as Json;
 use stackline_dissect::left_out::Bound;
 use stackline_events::EventValue;
 use stackline_redact::{LEFT_OUT, foreign_names, qlog as kept};
+use std::collections::BTreeMap;
+use streams::{QlogConnection, QlogPassage};
 use values::{nanoseconds, number_of};
 
 /// As many bytes of an event's data are kept as JSON.
 const LONGEST_DATA: usize = Bound::Data.most();
 const MS: i64 = 1_000_000;
 
+/// What a log says.
+#[derive(Debug, Default)]
+pub struct QlogLog {
+    /// Its events.
+    pub imported: Imported,
+    /// Its connections, with what passed on their streams.
+    pub(crate) connections: Vec<QlogConnection>,
+}
+
+/// The end of a connection that logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QlogSide {
+    /// It opened the connection.
+    Client,
+    /// It was connected to.
+    Server,
+}
+
 /// Reads a file. `host` is whose log it is; without one the vantage point's name and side. Of events' data `stackline-redact` says what
 /// is kept, or all where `contents` are asked for.
 ///
 /// # Errors
 /// When it is no qlog.
-pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<Imported, Error> {
-    let mut imported = Imported::default();
+pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<QlogLog, Error> {
+    let mut log = QlogLog::default();
     match framing::find_separator(bytes) {
         Some(separator) => {
             let records = framing::records(bytes, separator);
-            read_sequence(records, host, contents, &mut imported)?;
+            read_sequence(records, host, contents, &mut log)?;
         }
-        None => read_document(bytes, host, contents, &mut imported)?,
+        None => read_document(bytes, host, contents, &mut log)?,
     }
-    Ok(imported)
+    Ok(log)
 }
 
 /// All traces of a document.
@@ -46,13 +69,13 @@ fn read_document(
     bytes: &[u8],
     host: Option<&str>,
     contents: bool,
-    imported: &mut Imported,
+    into: &mut QlogLog,
 ) -> Result<(), Error> {
     let log = serde_json::from_slice(bytes).or_else(|cause: serde_json::Error| {
         let mistake = json_mistake(&cause, 0);
         let whole = framing::whole_part(bytes, &cause)
             .ok_or_else(|| Error::new("this is not qlog", &mistake))?;
-        imported.mistake(format!(
+        into.imported.mistake(format!(
             "nothing after the last complete event was read: {mistake}"
         ));
         Ok(whole)
@@ -64,9 +87,9 @@ fn read_document(
     for trace in traces {
         let mut reader = QlogTraceReader::of(trace, host, contents);
         for event in trace["events"].as_array().into_iter().flatten() {
-            reader.read_event(event, imported);
+            reader.read_event(event, &mut into.imported);
         }
-        reader.finish(imported);
+        reader.finish(into);
     }
     Ok(())
 }
@@ -76,7 +99,7 @@ fn read_sequence<'b>(
     mut records: impl Iterator<Item = &'b [u8]>,
     host: Option<&str>,
     contents: bool,
-    imported: &mut Imported,
+    into: &mut QlogLog,
 ) -> Result<(), Error> {
     let header: Json = serde_json::from_slice(records.next().unwrap_or_default())
         .map_err(|cause| Error::new("this is not qlog", json_mistake(&cause, 0)))?;
@@ -89,11 +112,13 @@ fn read_sequence<'b>(
     let mut reader = QlogTraceReader::of(&header["trace"], host, contents);
     for record in records {
         match serde_json::from_slice(record) {
-            Ok(event) => reader.read_event(&event, imported),
-            Err(cause) => imported.mistake(format!("a record: {}", json_mistake(&cause, 0))),
+            Ok(event) => reader.read_event(&event, &mut into.imported),
+            Err(cause) => into
+                .imported
+                .mistake(format!("a record: {}", json_mistake(&cause, 0))),
         }
     }
-    reader.finish(imported);
+    reader.finish(into);
     Ok(())
 }
 
@@ -121,6 +146,9 @@ struct QlogTraceReader {
     latest: Option<f64>,
     group: Option<String>,
     sender: QlogSender,
+    /// The end that logs; where the log does not say it, whoever sends first is the client.
+    side: Option<QlogSide>,
+    connections: BTreeMap<Option<String>, QlogConnection>,
     contents: bool,
 }
 
@@ -158,6 +186,12 @@ impl QlogTraceReader {
             latest: None,
             group,
             sender: QlogSender::default(),
+            side: match trace["vantage_point"]["type"].as_str() {
+                Some("client") => Some(QlogSide::Client),
+                Some("server") => Some(QlogSide::Server),
+                _ => None,
+            },
+            connections: BTreeMap::new(),
             contents,
         }
     }
@@ -211,14 +245,28 @@ impl QlogTraceReader {
             | "congestion_metric_update" => {
                 self.sender.take_figures(event.data, self.unit_ns);
                 self.sender.report(&self.host, at_ns, &mut imported.table);
+                self.connection(&event).round_trip_ns = self.sender.least_round_trip_ns();
                 self.other(name, at_ns, &event, imported);
             }
             "congestion_state_updated" => {
                 self.sender.take_state(event.data);
                 self.other(name, at_ns, &event, imported);
             }
+            "frame_created" | "frame_parsed" => {
+                self.connection(&event).http_frame(event.data);
+                self.other(name, at_ns, &event, imported);
+            }
             _ => self.other(name, at_ns, &event, imported),
         }
+    }
+
+    /// The connection of an event.
+    fn connection(&mut self, event: &QlogEvent<'_>) -> &mut QlogConnection {
+        let group = event
+            .group
+            .map(str::to_owned)
+            .or_else(|| self.group.clone());
+        self.connections.entry(group).or_default()
     }
 
     /// A name of somebody's, as it may be kept.
@@ -253,6 +301,17 @@ impl QlogTraceReader {
             _ => {
                 let is_sent = keyword == "QUIC_SENT";
                 self.sender.take_frames(packet.frames, is_sent, at_ns);
+                let first = match is_sent {
+                    true => QlogSide::Client,
+                    false => QlogSide::Server,
+                };
+                let passage = QlogPassage {
+                    at_ns,
+                    side: *self.side.get_or_insert(first),
+                    is_sent,
+                };
+                self.connection(event)
+                    .packet(passage, packet.kind, packet.frames);
             }
         }
         let kind = self.shown(packet.kind);
@@ -281,11 +340,20 @@ impl QlogTraceReader {
         imported.table.push(&keyword, &self.host, at_ns, &values);
     }
 
-    /// What the sender did since its last figures.
-    fn finish(&mut self, imported: &mut Imported) {
+    /// What the sender did since its last figures, and the connections.
+    fn finish(mut self, into: &mut QlogLog) {
         if self.sender.has_unreported() {
             let at_ns = self.sender.until_ns();
-            self.sender.report(&self.host, at_ns, &mut imported.table);
+            self.sender
+                .report(&self.host, at_ns, &mut into.imported.table);
+        }
+        let Some(side) = self.side else {
+            return;
+        };
+        for (group, mut connection) in self.connections {
+            connection.group = group;
+            connection.hosts[side as usize] = Some(self.host.clone());
+            into.connections.push(connection);
         }
     }
 }

@@ -142,7 +142,7 @@ fn names_that_hold_targets_and_statements_show_no_secret() {
             {{"time":2,"name":"packet_lost","data":{{"trigger":"{name}"}}}}]}}]}}"#
         );
         hides(
-            |contents| qlog::read(log.as_bytes(), None, contents).unwrap(),
+            |contents| qlog::read(log.as_bytes(), None, contents).unwrap().imported,
             &[&format!("Q{}", &keyword[3..]).replace("Q_", "QLOG_")[..]],
         );
     }
@@ -193,11 +193,11 @@ fn data_of_qlog_show_no_secret() {
         r#""connection_code":7"#,
     ];
     hides(
-        |contents| qlog::read(log.as_bytes(), None, contents).unwrap(),
+        |contents| qlog::read(log.as_bytes(), None, contents).unwrap().imported,
         &texts,
     );
     let cut = "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{}}\n\u{1e}SECRET\n";
-    let read = qlog::read(cut.as_bytes(), None, false).unwrap();
+    let read = qlog::read(cut.as_bytes(), None, false).unwrap().imported;
     assert_eq!(
         read.mistakes.first,
         ["a record: invalid JSON at line 1, column 1"]

@@ -24,7 +24,8 @@ use std::path::Path;
 
 /// What a run of QUIC logs has in place of lifelines.
 const LOGS_OF_QUIC: &str = "\
-QUIC logs name packets and streams, but no unit that both ends share.
+These QUIC logs have no stream that a client opened for both directions.
+Only such streams become requests.
 `stackline diagnose` reports lost packets and what held senders back;
 `stackline report --monitor cwnd_bytes --svg FILE` plots cwnd over time,
 and does the same for in_flight_bytes and rtt_ns.

@@ -123,6 +123,7 @@ fn files_of_other_tools() {
         );
         crate::qlog::read(log.as_bytes(), None, true)
             .unwrap()
+            .imported
             .left_out
     });
     Bound::Within.assert_reported(|deep| {

@@ -119,6 +119,12 @@ impl CaptureImport {
         &self.finished.asked
     }
 
+    /// The connections.
+    #[must_use]
+    pub fn flows(&self) -> &[RunFlow] {
+        &self.finished.flows
+    }
+
     /// Puts what is known of hosts and connections into the index.
     pub fn record_in(&self, index: &mut Index, given: &[(String, i64)]) {
         let is_new = index.hosts.is_empty();

@@ -1,6 +1,7 @@
 //! What a format of events is, and what all that are read or written have in common.
 
 use super::selection::ExportSelection;
+use crate::qlog::streams::QlogConnection;
 use crate::{ImportMistakes, Imported};
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::TraceImport;
@@ -25,6 +26,8 @@ pub struct Importer {
 pub struct ImportContext {
     /// Captures that were looked at: their events come when all were.
     pub captures: Vec<super::capture::SurveyedCapture>,
+    /// Connections of qlog: what is a request on them is known when the logs of both ends were read.
+    pub(crate) connections: Vec<QlogConnection>,
     /// The log that is read, once more, where it can be read again; and its place among all.
     pub file: Option<std::fs::File>,
     /// See `file`.

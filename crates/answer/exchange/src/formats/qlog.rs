@@ -15,7 +15,8 @@ pub(crate) const FROM: Importer = Importer {
     import: |mut log, into, shared| {
         let bytes = read_whole_log(&mut log)?;
         let read =
-            qlog::read(&bytes, None, shared.contents).map_err(|cause| unread(&log, &cause))?;
-        take("qlog", &log, bytes.len() as u64, read, into)
+            qlog::read(&bytes, log.host, shared.contents).map_err(|cause| unread(&log, &cause))?;
+        shared.connections.extend(read.connections);
+        take("qlog", &log, bytes.len() as u64, read.imported, into)
     },
 };

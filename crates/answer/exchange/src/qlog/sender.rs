@@ -15,6 +15,7 @@ pub(super) struct QlogSender {
     window_bytes: Option<u64>,
     in_flight_bytes: Option<u64>,
     round_trip_ns: Option<u64>,
+    least_round_trip_ns: Option<u64>,
     /// It says itself that its program gives it nothing to send.
     is_application_limited: bool,
     /// Since when the receiver's flow control holds it back.
@@ -65,6 +66,11 @@ impl QlogSender {
         in_flight > 0 && is_full && !self.is_application_limited
     }
 
+    /// The least round trip that it measured.
+    pub(super) const fn least_round_trip_ns(&self) -> Option<u64> {
+        self.least_round_trip_ns
+    }
+
     /// A packet was found lost.
     pub(super) const fn lose_packet(&mut self) {
         self.lost += 1;
@@ -98,9 +104,14 @@ impl QlogSender {
     /// Figures that changed, in the trace's units of time.
     pub(super) fn take_figures(&mut self, data: &Json, unit_ns: i64) {
         let bytes = |names: &[&str]| first_of(data, names).and_then(count_of);
-        let trip = first_of(data, &["smoothed_rtt", "latest_rtt"])
-            .and_then(number_of)
-            .and_then(|time| u64::try_from(nanoseconds(time, unit_ns)?).ok());
+        let time = |names: &[&str]| {
+            let time = first_of(data, names).and_then(number_of)?;
+            u64::try_from(nanoseconds(time, unit_ns)?).ok()
+        };
+        let trip = time(&["smoothed_rtt", "latest_rtt"]);
+        let trips = [time(&["min_rtt"]), time(&["latest_rtt"]), trip];
+        let trips = trips.into_iter().flatten().filter(|trip_ns| *trip_ns > 0);
+        self.least_round_trip_ns = trips.chain(self.least_round_trip_ns).min();
         let window = bytes(&["congestion_window", "cwnd", "current_cwnd"]);
         self.window_bytes = window.or(self.window_bytes);
         self.in_flight_bytes = bytes(&["bytes_in_flight"]).or(self.in_flight_bytes);

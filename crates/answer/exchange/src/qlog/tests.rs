@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn lines(bytes: &[u8], host: Option<&str>) -> (Vec<String>, u64) {
-    let read = read(bytes, host, false).unwrap();
+    let read = read(bytes, host, false).unwrap().imported;
     (
         (0..read.table.len())
             .map(|row| read.table.event(row).to_string())
@@ -127,7 +127,7 @@ fn a_document_is_read_up_to_where_it_was_cut() {
                 let events = if end + 4 < whole.len() { 1 } else { 2 };
                 assert!(end >= first, "{end}");
                 assert_eq!(
-                    (read.table.len(), read.mistakes.count),
+                    (read.imported.table.len(), read.imported.mistakes.count),
                     (events, 1),
                     "{end}"
                 );

@@ -1,0 +1,195 @@
+//! Streams of logged connections as requests: points on lifelines, as packets of captures give them. A log of one end shows what that
+//! end sent and received; of both ends there is the way between them too.
+
+use super::QlogSide;
+use super::streams::{QlogConnection, QlogStream, QlogStreamDirection, join_ends};
+use stackline_core::trace_index::RunFlow;
+use stackline_dissect::conversation::{ExchangeKind, RESET_BEFORE, UNANSWERED};
+use stackline_events::EventTable;
+use stackline_requests::Exchange;
+use stackline_requests::collector::{ExchangeThreads, RequestCollector};
+use stackline_requests::exchange::{ExchangeEnd, ExchangeMessage};
+use stackline_requests::exchange_events::{ExchangeContext, HostsElsewhere};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Why a request has no answer, or no whole one.
+const CUT_OFF: &str = "its answer was cut off";
+const SERVER_CLOSED: &str = "the server closed its connection";
+
+/// Requests of all logs that were imported together.
+#[derive(Debug)]
+pub(crate) struct QlogRequests {
+    pub(crate) table: EventTable,
+    pub(crate) flows: Vec<RunFlow>,
+    /// How many there are of which protocol.
+    pub(crate) counts: BTreeMap<&'static str, u64>,
+}
+
+/// The requests of connections, whose flows are numbered from `first_flow` on; `contents`: names are kept whole.
+pub(crate) fn find_requests(
+    connections: Vec<QlogConnection>,
+    first_flow: u32,
+    contents: bool,
+) -> QlogRequests {
+    let connections = join_ends(connections);
+    let names: Vec<String> = connections
+        .iter()
+        .flat_map(|connection| connection.hosts.iter().flatten().cloned())
+        .collect();
+    let mut hosts: Vec<String> = names;
+    hosts.sort();
+    hosts.dedup();
+    let elsewhere: HostsElsewhere = [QlogSide::Client, QlogSide::Server]
+        .map(|side| (stand_in(side), side.name().to_owned()))
+        .into();
+    let mut collector = RequestCollector::new(hosts.clone()).naming(elsewhere);
+    let mut table = EventTable::default();
+    for (flow, connection) in (first_flow..).zip(&connections) {
+        let ends = [QlogSide::Client, QlogSide::Server].map(|side| ExchangeEnd {
+            host: connection.hosts[side as usize]
+                .as_ref()
+                .and_then(|name| hosts.iter().position(|host| host == name)),
+            address: SocketAddr::new(stand_in(side), 0),
+        });
+        let exchanges = exchanges_of(connection, flow, &ends);
+        for exchange in &exchanges {
+            collector.add(
+                exchange,
+                &ExchangeContext {
+                    contents,
+                    ..ExchangeContext::default()
+                },
+                ExchangeThreads::default(),
+                &mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values),
+            );
+        }
+    }
+    collector.finish(&mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values));
+    QlogRequests {
+        table,
+        flows: collector.flows().cloned().collect(),
+        counts: collector.by_protocol().clone(),
+    }
+}
+
+/// An address for an end whose own one no log says.
+fn stand_in(side: QlogSide) -> IpAddr {
+    Ipv4Addr::new(0, 0, 0, side as u8).into()
+}
+
+/// The set-up of a connection, and a request for each stream on which its client asks.
+fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2]) -> Vec<Exchange> {
+    let protocol = match connection.is_http3 {
+        true => "HTTP/3",
+        false => "QUIC, by streams",
+    };
+    let mut found = Vec::new();
+    let mut allotted = [0, 0];
+    // Of its set-up the client's time counts, as far as there is one.
+    let set_up = connection.set_up.iter().find_map(|set_up| {
+        let (first, done) = set_up.first_ns.zip(set_up.done_ns)?;
+        (done > first).then_some((first, done))
+    });
+    for (id, stream) in &connection.streams {
+        let [request, response] = [0, 1].map(|side| {
+            let message = message_of(&stream.directions[side]);
+            let from = allotted[side];
+            allotted[side] = message.end.saturating_add(from);
+            ExchangeMessage {
+                from,
+                end: allotted[side],
+                ..message
+            }
+        });
+        let is_first = found.is_empty();
+        let has_answer = stream.directions[1].has_begun;
+        let void = void_of(stream, connection);
+        found.push(Exchange {
+            flow,
+            number: id / 4 + 1,
+            kind: ExchangeKind::Call,
+            protocol,
+            exact: true,
+            name: stream.name.clone(),
+            status: stream.status.clone(),
+            context: None,
+            client: ends[0].clone(),
+            server: ends[1].clone(),
+            seen_at: None,
+            reversed: false,
+            gave_up: void.and_then(|_| gave_up_ns(stream, connection)),
+            request,
+            response: has_answer.then_some(response),
+            turns: Vec::new(),
+            parts: 0,
+            lookup: None,
+            connect: None,
+            connect_again: 0,
+            handshake: set_up.filter(|_| is_first),
+            round_trip_ns: connection.round_trip_ns,
+            void,
+            is_unopened: false,
+        });
+    }
+    found
+}
+
+/// Why a stream has no whole answer; nothing where it has one.
+fn void_of(stream: &QlogStream, connection: &QlogConnection) -> Option<&'static str> {
+    let [request, response] = &stream.directions;
+    let is_whole = response
+        .end
+        .is_some_and(|end| response.left.end() >= end || response.arrived.progress().end() >= end);
+    if is_whole {
+        return None;
+    }
+    if request.reset_ns.is_some() || response.reset_ns.is_some() {
+        return Some(RESET_BEFORE);
+    }
+    if connection.closed.is_some_and(|(_, by_server)| by_server) && !response.has_begun {
+        return Some(SERVER_CLOSED);
+    }
+    Some(match response.has_begun {
+        true => CUT_OFF,
+        false => UNANSWERED,
+    })
+}
+
+/// When its client learnt that there will be no answer, or no more of it.
+fn gave_up_ns(stream: &QlogStream, connection: &QlogConnection) -> Option<u64> {
+    let resets = stream.directions.iter().filter_map(|side| side.reset_ns);
+    resets.min().or(connection.closed.map(|(at_ns, _)| at_ns))
+}
+
+/// What is known of all that one side said on a stream.
+fn message_of(direction: &QlogStreamDirection) -> ExchangeMessage {
+    let arrived = direction.arrived.progress();
+    let end = direction
+        .end
+        .unwrap_or_else(|| direction.left.end().max(arrived.end()));
+    let pair = |progress: &stackline_requests::stream_progress::StreamPointProgress| {
+        Some((progress.of(0)?.at_ns, progress.whole(end)?.at_ns))
+    };
+    ExchangeMessage {
+        end,
+        left: pair(&direction.left),
+        arrived: pair(arrived),
+        again: direction.again,
+        again_ns: direction.again_ns,
+        ..ExchangeMessage::default()
+    }
+}
+
+impl QlogSide {
+    /// What an end is called whose log was not imported.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! Streams of one connection as one end logged them: when bytes of each direction left or arrived, and what HTTP/3 said on them. Logs of
+//! both ends that name the same connection are put together; clocks are corrected later, as for any two logs.
+
+use super::values::{count_of, first_of, first_text};
+use crate::qlog::QlogSide;
+use serde_json::Value as Json;
+use stackline_redact::{RedactedName, http};
+use stackline_requests::stream_progress::{Arrivals, StreamPointProgress};
+use std::collections::BTreeMap;
+
+/// One direction of a stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QlogStreamDirection {
+    pub(crate) left: StreamPointProgress,
+    pub(crate) arrived: Arrivals,
+    /// Frames that were sent again, and the longest time after which one was, ns.
+    pub(crate) again: u64,
+    pub(crate) again_ns: u64,
+    /// Where it ends, once its last frame was seen.
+    pub(crate) end: Option<u64>,
+    /// Whether a frame of it was seen.
+    pub(crate) has_begun: bool,
+    /// When it was ended early, by a reset of its sender or because its receiver wants no more.
+    pub(crate) reset_ns: Option<u64>,
+}
+
+/// One stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QlogStream {
+    /// From the client, and from the server.
+    pub(crate) directions: [QlogStreamDirection; 2],
+    pub(crate) name: RedactedName,
+    pub(crate) status: RedactedName,
+}
+
+/// One connection, as far as its logs have it. How many streams it has is bounded by how long a log may be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QlogConnection {
+    /// How its logs call it: the connection identifier that the client chose first.
+    pub(crate) group: Option<String>,
+    /// The hosts whose logs it is in, by their sides.
+    pub(crate) hosts: [Option<String>; 2],
+    /// Streams that clients open for both directions, by their identifiers.
+    pub(crate) streams: BTreeMap<u64, QlogStream>,
+    /// The first packet of each direction and the first one behind the handshake, at each of both ends, ns.
+    pub(crate) set_up: [QlogSetUp; 2],
+    /// Least round trip that an end measured, ns.
+    pub(crate) round_trip_ns: Option<u64>,
+    /// When it was closed, and whether by the server.
+    pub(crate) closed: Option<(u64, bool)>,
+    /// Whether HTTP/3 was seen on it.
+    pub(crate) is_http3: bool,
+}
+
+/// The set-up of a connection at one end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QlogSetUp {
+    pub(crate) first_ns: Option<u64>,
+    /// The first packet that carries data of programs.
+    pub(crate) done_ns: Option<u64>,
+}
+
+/// A packet passes an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QlogPassage {
+    pub(super) at_ns: u64,
+    pub(super) side: QlogSide,
+    pub(super) is_sent: bool,
+}
+
+impl QlogPassage {
+    /// Who sent it: the client (0) or the server (1).
+    const fn sender(self) -> usize {
+        match self.is_sent {
+            true => self.side as usize,
+            false => 1 - self.side as usize,
+        }
+    }
+}
+
+impl QlogConnection {
+    /// A packet of that type, with its frames.
+    pub(super) fn packet(&mut self, passage: QlogPassage, kind: &str, frames: &[Json]) {
+        let set_up = &mut self.set_up[passage.side as usize];
+        set_up.first_ns.get_or_insert(passage.at_ns);
+        if matches!(kind.to_ascii_lowercase().as_str(), "1rtt" | "onertt") {
+            set_up.done_ns.get_or_insert(passage.at_ns);
+        }
+        for frame in frames {
+            match first_text(frame, &["frame_type"]).unwrap_or_default() {
+                "stream" => self.stream_frame(passage, frame),
+                "reset_stream" | "stop_sending" => self.reset(passage, frame),
+                "connection_close" => {
+                    let is_by_server = passage.sender() == QlogSide::Server as usize;
+                    self.closed.get_or_insert((passage.at_ns, is_by_server));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The stream of a frame, where it is one on which a client asks.
+    fn stream_of(&mut self, of: &Json) -> Option<&mut QlogStream> {
+        let id = first_of(of, &["stream_id", "id"]).and_then(count_of)?;
+        if !id.is_multiple_of(4) {
+            return None;
+        }
+        Some(self.streams.entry(id).or_default())
+    }
+
+    fn stream_frame(&mut self, passage: QlogPassage, frame: &Json) {
+        let from = first_of(frame, &["offset"]).map_or(Some(0), count_of);
+        let lengths = [
+            &frame["length"],
+            &frame["raw"]["payload_length"],
+            &frame["raw"]["length"],
+        ];
+        let length = lengths.into_iter().find_map(count_of);
+        let Some((from, end)) = from.zip(length).and_then(|(from, length)| {
+            let end = from.checked_add(length)?;
+            Some((from, end))
+        }) else {
+            return;
+        };
+        let is_last = frame["fin"].as_bool() == Some(true);
+        let Some(stream) = self.stream_of(frame) else {
+            return;
+        };
+        let direction = &mut stream.directions[passage.sender()];
+        direction.has_begun = true;
+        if is_last {
+            direction.end = Some(end);
+        }
+        let at_ns = passage.at_ns;
+        if !passage.is_sent {
+            return direction.arrived.segment(from, end, at_ns);
+        }
+        if end > from && end <= direction.left.end() {
+            direction.again += 1;
+            let first_ns = direction.left.of(from).map_or(at_ns, |first| first.at_ns);
+            direction.again_ns = direction.again_ns.max(at_ns.saturating_sub(first_ns));
+        }
+        direction.left.pass(end, at_ns, 0);
+    }
+
+    fn reset(&mut self, passage: QlogPassage, frame: &Json) {
+        if let Some(stream) = self.stream_of(frame) {
+            let is_stopped = first_text(frame, &["frame_type"]) == Some("stop_sending");
+            let at = match is_stopped {
+                true => 1 - passage.sender(),
+                false => passage.sender(),
+            };
+            stream.directions[at].reset_ns.get_or_insert(passage.at_ns);
+        }
+    }
+
+    /// A frame of HTTP/3 was made or read; of its headers the name and the status are kept.
+    pub(super) fn http_frame(&mut self, data: &Json) {
+        let frame = &data["frame"];
+        if first_text(frame, &["frame_type"]) != Some("headers") {
+            return;
+        }
+        self.is_http3 = true;
+        let header = |name: &str| {
+            let of = frame["headers"].as_array().into_iter().flatten();
+            of.filter(|one| one["name"].as_str() == Some(name))
+                .find_map(|one| one["value"].as_str())
+                .map(str::as_bytes)
+        };
+        let (method, target, status) = (header(":method"), header(":path"), header(":status"));
+        let Some(stream) = self.stream_of(data) else {
+            return;
+        };
+        if let (Some(method), Some(target)) = (method, target) {
+            stream.name = http::redact_request(method, target);
+        }
+        let status = status.and_then(|status| str::from_utf8(status).ok()?.parse().ok());
+        if let Some(status) = status.filter(|status| *status >= 200) {
+            stream.status = RedactedName::number("", status);
+        }
+    }
+
+    /// Whether another log is of the same connection, seen at its other end.
+    fn is_other_end(&self, other: &Self) -> bool {
+        let same = self.group.is_some() && self.group == other.group;
+        let apart = self.hosts.iter().zip(&other.hosts);
+        same && apart
+            .into_iter()
+            .all(|ends| !matches!(ends, (Some(_), Some(_))))
+    }
+
+    /// Takes over what the other end saw.
+    fn join(&mut self, other: Self) {
+        for (side, host) in other.hosts.into_iter().enumerate() {
+            if host.is_some() {
+                self.hosts[side] = host;
+                self.set_up[side] = other.set_up[side];
+            }
+        }
+        for (id, there) in other.streams {
+            let here = self.streams.entry(id).or_default();
+            if here.name.is_empty() {
+                here.name = there.name;
+            }
+            if here.status.is_empty() {
+                here.status = there.status;
+            }
+            for (here, there) in here.directions.iter_mut().zip(there.directions) {
+                here.join(there);
+            }
+        }
+        let trips = self.round_trip_ns.into_iter().chain(other.round_trip_ns);
+        self.round_trip_ns = trips.min();
+        self.closed = self.closed.or(other.closed);
+        self.is_http3 |= other.is_http3;
+    }
+}
+
+impl QlogStreamDirection {
+    /// One end has when it left, the other when it arrived.
+    fn join(&mut self, other: Self) {
+        if other.left.end() > 0 {
+            (self.left, self.again, self.again_ns) = (other.left, other.again, other.again_ns);
+        }
+        if other.arrived.progress().end() > 0 {
+            self.arrived = other.arrived;
+        }
+        self.end = self.end.or(other.end);
+        self.has_begun |= other.has_begun;
+        self.reset_ns = self.reset_ns.or(other.reset_ns);
+    }
+}
+
+/// Connections of all logs, each once.
+pub(crate) fn join_ends(connections: Vec<QlogConnection>) -> Vec<QlogConnection> {
+    let mut joined: Vec<QlogConnection> = Vec::new();
+    for connection in connections {
+        let other = joined
+            .iter_mut()
+            .find(|other| other.is_other_end(&connection));
+        match other {
+            Some(other) => other.join(connection),
+            None => joined.push(connection),
+        }
+    }
+    joined
+}
