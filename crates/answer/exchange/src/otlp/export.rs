@@ -8,6 +8,7 @@ use super::messages::{
 use super::request_spans::{UnitSpans, find_unit_spans};
 use super::{DATA, SCOPE};
 use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
+use stackline_analyze::names::segment_name;
 use stackline_events::{EventTable, EventValue, catalogue};
 use std::collections::BTreeMap;
 
@@ -179,7 +180,7 @@ impl LineSpans<'_> {
                 true => self.own.server_span(),
                 false => self.own.span(0),
             },
-            name: format!("{} -> {}", keyword(lifelines, from), keyword(lifelines, to)),
+            name: segment_between(lifelines, from, to),
             kind: INTERNAL,
             start_time_unix_nano: from.at_ns,
             end_time_unix_nano: to.at_ns,
@@ -202,6 +203,14 @@ fn keyword<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
         .points
         .get(passage.point as usize)
         .map_or("", |point| &point.keyword)
+}
+
+/// What the time between two points is called, as `lifelines` has it.
+fn segment_between(lifelines: &Lifelines, from: &LifelinePassage, to: &LifelinePassage) -> String {
+    let point = |passage: &LifelinePassage| lifelines.points.get(passage.point as usize);
+    point(from)
+        .zip(point(to))
+        .map_or_else(String::new, |(from, to)| segment_name(from, to))
 }
 
 const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
