@@ -1,4 +1,5 @@
-//! Whether a program listens: which listening sockets of its network namespace are among its descriptors (proc(5)).
+//! Whether a program listens: which listening sockets of its network namespace are among its descriptors (proc(5)). A UDP socket listens
+//! once it is bound to a server's port and to no peer.
 
 use crate::process_tree::with_descendants;
 use stackline_monitor::socket_descriptors::sockets_of;
@@ -10,7 +11,10 @@ const TCP_LISTEN: &str = "0A";
 /// The flag of a Unix socket that listens (`__SO_ACCEPTCON`), as `/proc/net/unix` has it.
 const UNIX_LISTENS: &str = "00010000";
 
-/// Whether a process, or one that it started, listens at a TCP port or a Unix socket. A process of another user, whose descriptors may
+/// Ports from here on are given to sockets that asked for none (`ip_local_port_range`'s default): those of clients.
+const FIRST_EPHEMERAL: u16 = 32_768;
+
+/// Whether a process, or one that it started, listens at a port or a Unix socket. A process of another user, whose descriptors may
 /// not be read, does not listen by this.
 pub(crate) fn listens(pid: u32) -> bool {
     let listening = listening_sockets(pid);
@@ -28,18 +32,33 @@ pub(crate) fn count_listeners(pid: u32) -> usize {
 
 /// Their numbers (inodes).
 fn listening_sockets(pid: u32) -> BTreeSet<u64> {
-    let sockets = |file: &str, state: usize, value: &str, inode: usize| -> Vec<u64> {
+    let mut all = BTreeSet::new();
+    let mut add = |file: &str, inode: usize, listens: fn(&[&str]) -> bool| {
         let text = fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
-        text.lines()
+        let sockets = text
+            .lines()
             .map(|line| line.split_ascii_whitespace().collect::<Vec<_>>())
-            .filter(|fields| fields.get(state) == Some(&value))
-            .filter_map(|fields| fields.get(inode)?.parse().ok())
-            .collect()
+            .filter(|fields| listens(fields))
+            .filter_map(|fields| fields.get(inode)?.parse::<u64>().ok());
+        all.extend(sockets);
     };
-    let mut all = sockets("tcp", 3, TCP_LISTEN, 9);
-    all.extend(sockets("tcp6", 3, TCP_LISTEN, 9));
-    all.extend(sockets("unix", 3, UNIX_LISTENS, 6));
-    all.into_iter().collect()
+    for family in ["", "6"] {
+        add(&format!("tcp{family}"), 9, |fields| {
+            fields.get(3) == Some(&TCP_LISTEN)
+        });
+        add(&format!("udp{family}"), 9, is_datagram_server);
+    }
+    add("unix", 6, |fields| fields.get(3) == Some(&UNIX_LISTENS));
+    all
+}
+
+/// Whether a line of `/proc/net/udp` is of a socket that waits for whoever comes.
+fn is_datagram_server(fields: &[&str]) -> bool {
+    let port = |field: usize| {
+        let (_, port) = fields.get(field)?.rsplit_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    };
+    port(2) == Some(0) && port(1).is_some_and(|port| (1..FIRST_EPHEMERAL).contains(&port))
 }
 
 #[cfg(test)]
@@ -66,5 +85,17 @@ mod tests {
         assert!(count_listeners(sleeper.0.id()) > 0);
         assert!(!listens(sleeper.0.id()));
         drop(listener);
+    }
+
+    #[test]
+    fn a_datagram_socket_listens_at_a_server_s_port_without_a_peer() {
+        let line = |local: &str, peer: &str| {
+            let line = format!("7: {local} {peer} 07 00000000:00000000 00:00000000 0 0 0 4711 2");
+            is_datagram_server(&line.split_ascii_whitespace().collect::<Vec<_>>())
+        };
+        assert!(line("0100007F:1151", "00000000:0000"));
+        assert!(!line("0100007F:1151", "0100007F:0035"), "it has a peer");
+        assert!(!line("00000000:9C40", "00000000:0000"), "port 40000");
+        assert!(!line("local_address", "rem_address"), "the head line");
     }
 }
