@@ -65,9 +65,10 @@ impl LongTransfers {
         self.0.iter().map(of).sum::<i64>() as f64
     }
 
-    /// How fast they were transferred, bit/s.
-    pub(crate) fn rate_bit_s(&self) -> f64 {
-        self.sum(|one| one.bytes) * 8e9 / self.sum(|one| one.ns).max(1.0)
+    /// How fast they were transferred, bit/s; nothing where first windows may have carried all of them.
+    pub(crate) fn rate_bit_s(&self) -> Option<f64> {
+        let rate = self.sum(|one| one.bytes) * 8e9 / self.sum(|one| one.ns).max(1.0);
+        (rate > 0.0).then_some(rate)
     }
 
     /// A round trip of theirs, ns.
@@ -77,7 +78,7 @@ impl LongTransfers {
 
     /// How many bytes of them were under way at once.
     pub(crate) fn bytes_under_way(&self) -> u64 {
-        (self.rate_bit_s() / 8e9 * self.trip_ns()) as u64
+        (self.rate_bit_s().unwrap_or(0.0) / 8e9 * self.trip_ns()) as u64
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
         let one = LongTransfer::of(&request, 400 * MS).unwrap();
         assert_eq!((one.bytes, one.ns / MS), (1_000_000, 410));
         let all = LongTransfers(vec![one]);
-        assert!((all.rate_bit_s() - 19.5e6).abs() < 1e5);
+        assert!((all.rate_bit_s().unwrap() - 19.5e6).abs() < 1e5);
         assert_eq!(all.bytes_under_way() / 1000, 48);
     }
 

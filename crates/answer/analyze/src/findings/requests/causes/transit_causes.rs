@@ -91,14 +91,18 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         return None;
     }
     let rate = LongTransfers::of(&worst).rate_bit_s();
-    if worst.is_within_a_host() && rate >= WITHIN_BIT_S {
+    if worst.is_within_a_host() && rate.is_some_and(|rate| rate >= WITHIN_BIT_S) {
         return None;
     }
     let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
     // Nothing goes faster than the slowest link of its path.
     let rate = slowest
         .as_ref()
-        .map_or(rate, |slowest| rate.min(slowest.bit_s()));
+        .map_or(rate, |slowest| rate.map(|rate| rate.min(slowest.bit_s())));
+    let speed = rate.map_or_else(
+        || "take long to transfer".to_owned(),
+        |rate| format!("are transferred at {}", units::format_rate(rate)),
+    );
     let link = slowest
         .as_ref()
         .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
@@ -113,9 +117,8 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         ", so no link limits them: the sender holds back (a small window at the beginning or after losses, or no more data to send)"
     };
     let sentence = format!(
-        "long messages {} are transferred at {}: {}{link}{why}",
+        "long messages {} {speed}: {}{link}{why}",
         worst.sender_in_words(),
-        units::format_rate(rate),
         worst.time_in_words()
     );
     let mut found = report_request_cause(
