@@ -54,7 +54,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "core", "events", "analyze", "dissect", "requests", "redact", "guard", "runs",
         ],
     ),
-    ("factors", &["core"]),
+    ("factors", &["core", "analyze"]),
     ("display", &[]),
     (
         "displayserver",
