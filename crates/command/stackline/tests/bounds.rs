@@ -275,6 +275,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         match path.is_dir() {
+            true if name == "tests" => {}
             true => sources(&path, into),
             false if ["tests.rs", "testing.rs", "cases.rs", "bounds.rs"].contains(&name) => {}
             false => into.push(path),

@@ -84,7 +84,7 @@ fn collect(folder: &Path, of_crate: &str, found: &mut Vec<Source>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = tree::name_of(&path);
-        if path.is_dir() && name != "tests" {
+        if path.is_dir() && !name.ends_with("tests") {
             collect(&path, of_crate, found);
         } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
             let text = fs::read_to_string(&path).unwrap();

@@ -1,9 +1,7 @@
-//! Programs on the hosts of emulated networks, and what is left of them: nothing.
-//!
-//! Where namespaces are forbidden each test says so and ends. Every network here has a name of its own, so that no two
-//! tests share one.
+//! Programs on the hosts of emulated networks: what they see, how they meet, which network they are on.
 
-use crate::support::{Place, Process, has_program, program, said, skip};
+use crate::support::emulated::{Net, printed};
+use crate::support::{has_program, program, said, skip};
 use nix::sys::signal::Signal;
 use stackline_core::network::{LinkRate, Network, NetworkHost, NetworkLink};
 use stackline_core::random::Seed;
@@ -11,118 +9,7 @@ use stackline_core::time::Duration;
 use stackline_emu::client::Emulation;
 use stackline_emu::error::Blame;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-
-/// A network declared for one test, and the programs on it.
-struct Net {
-    place: Place,
-    name: String,
-    text: String,
-}
-
-impl Net {
-    /// Two hosts, `khons` and `udjat`; `None`, with the reason printed, where it cannot be made.
-    fn pair(test: &str) -> Option<Self> {
-        Self::with(
-            test,
-            "host khons, udjat; link khons - udjat 100 Mbit/s 5 ms;",
-        )
-    }
-
-    fn with(test: &str, inside: &str) -> Option<Self> {
-        let name = format!("{test}_{}", std::process::id());
-        let net = Self {
-            place: Place::new(),
-            text: format!("network {name} {{ {inside} }}"),
-            name,
-        };
-        net.place.write("net.stackline", &net.text);
-        let host = inside
-            .trim_start_matches("host ")
-            .split([',', ';'])
-            .next()
-            .unwrap()
-            .to_string();
-        let tried = net.run(&host, &["true"]);
-        if tried.status.code() == Some(3) {
-            skip(said(&tried));
-            return None;
-        }
-        assert_eq!(tried.status.code(), Some(0), "{}", said(&tried));
-        Some(net)
-    }
-
-    fn command(&self, host: &str, words: &[&str]) -> Command {
-        let mut command = self
-            .place
-            .command(&["net", "exec", "net.stackline", host, "--"]);
-        command
-            .args(words)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn run(&self, host: &str, words: &[&str]) -> Output {
-        self.command(host, words).output().unwrap()
-    }
-
-    /// Runs a program in the background; returns when it has printed a line.
-    fn start(&self, host: &str, words: &[&str]) -> Started {
-        let mut child = self.command(host, words).spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        out.read_line(&mut line).unwrap();
-        Started {
-            child,
-            out,
-            line: line.trim().to_string(),
-        }
-    }
-}
-
-struct Started {
-    child: Child,
-    out: BufReader<std::process::ChildStdout>,
-    line: String,
-}
-
-impl Started {
-    fn process(&self) -> Process {
-        Process(i32::try_from(self.child.id()).unwrap())
-    }
-
-    /// Its exit code, what it printed further, what it said on stderr.
-    fn finish(mut self) -> (Option<i32>, String, String) {
-        let (mut out, mut err) = (String::new(), String::new());
-        self.out.read_to_string(&mut out).unwrap();
-        self.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut err)
-            .unwrap();
-        (self.child.wait().unwrap().code(), out, err)
-    }
-}
-
-impl Drop for Started {
-    /// A test that fails leaves nothing either.
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// What the program printed: a machine with much else to do has a note about that on stderr.
-fn printed(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).trim().into()
-}
 
 #[test]
 fn exit_codes_are_the_programs() {
@@ -346,6 +233,32 @@ fn everybody_may_ping() {
 }
 
 #[test]
+fn packets_for_no_host_are_counted() {
+    if !has_program("python3", "python3") {
+        return;
+    }
+    let Some(net) = Net::pair("nowhere") else {
+        return;
+    };
+    let send = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)\n\
+                for to in ('239.1.1.1', '255.255.255.255'): s.sendto(b'x', (to, 9))";
+    let sent = net.run("khons", &["python3", "-c", send]);
+    assert!(
+        said(&sent).contains("2 packets were addressed to none of its hosts"),
+        "{}",
+        said(&sent)
+    );
+    let quiet = net.run("khons", &["true"]);
+    assert!(
+        !said(&quiet).contains("addressed to no"),
+        "{}",
+        said(&quiet)
+    );
+    net.place.empties();
+}
+
+#[test]
 fn the_same_text_is_the_same_network_and_another_text_another() {
     let Some(net) = Net::pair("texts") else {
         return;
@@ -368,135 +281,6 @@ fn the_same_text_is_the_same_network_and_another_text_another() {
 }
 
 #[test]
-fn a_program_may_catch_signals() {
-    let Some(net) = Net::pair("signals") else {
-        return;
-    };
-    for (signal, name) in [
-        (Signal::SIGINT, "INT"),
-        (Signal::SIGTERM, "TERM"),
-        (Signal::SIGUSR1, "USR1"),
-    ] {
-        let script =
-            format!("trap 'echo caught; exit 9' {name}; echo ready; while :; do sleep 0.05; done");
-        let started = net.start("khons", &["sh", "-c", &script]);
-        started.process().signal(signal);
-        assert_eq!(
-            started.finish(),
-            (Some(9), "caught\n".into(), String::new())
-        );
-    }
-    net.place.empties();
-}
-
-#[test]
-fn an_interruption_reaches_what_a_shell_waits_for() {
-    let Some(net) = Net::pair("waits") else {
-        return;
-    };
-    let started = net.start(
-        "khons",
-        &["sh", "-c", "sleep 1000 & echo ready; sleep 1000; wait"],
-    );
-    started.process().signal(Signal::SIGINT);
-    assert_eq!(started.finish().0, Some(128 + 2));
-    net.place.empties();
-}
-
-#[test]
-fn daemons_end_with_the_program_that_left_them() {
-    let Some(net) = Net::pair("daemons") else {
-        return;
-    };
-    let ended = net.run(
-        "khons",
-        &["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 3"],
-    );
-    assert_eq!(ended.status.code(), Some(3));
-    net.place.empties();
-}
-
-#[test]
-fn kill_9_leaves_nothing() {
-    let Some(net) = Net::pair("killed") else {
-        return;
-    };
-    let started = net.start(
-        "khons",
-        &[
-            "sh",
-            "-c",
-            "setsid sleep 1000 & sleep 1000 & echo ready; sleep 1000",
-        ],
-    );
-    started.process().signal(Signal::SIGKILL);
-    net.place.empties();
-    let started = net.start("khons", &["sh", "-c", "echo ready; sleep 1000"]);
-    net.place.emulator().signal(Signal::SIGKILL);
-    let (code, _, err) = started.finish();
-    assert_eq!(code, Some(1));
-    assert!(
-        err.starts_with("error: the network emulator exited"),
-        "{err}"
-    );
-    net.place.empties();
-}
-
-#[test]
-fn a_network_stays_while_somebody_is_there() {
-    let Some(net) = Net::pair("stays") else {
-        return;
-    };
-    let first = net.start(
-        "khons",
-        &["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"],
-    );
-    let emulator = net.place.emulator();
-    let second = net.start("udjat", &["sh", "-c", "echo ready; sleep 1000"]);
-    first.process().signal(Signal::SIGKILL);
-    first.finish();
-    assert_eq!(
-        net.place.emulator(),
-        emulator,
-        "it has outlived the one who started it"
-    );
-    let third = net.start("khons", &["readlink", "/proc/self/ns/net"]);
-    assert_eq!(third.finish().0, Some(0));
-    assert_eq!(net.place.emulator(), emulator);
-    second.process().signal(Signal::SIGKILL);
-    second.finish();
-    net.place.empties();
-}
-
-#[test]
-fn many_who_come_at_once_meet() {
-    let Some(net) = Net::pair("at_once") else {
-        return;
-    };
-    let wait = ["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"];
-    let children: Vec<Child> = (0..8)
-        .map(|_| net.command("khons", &wait).spawn().unwrap())
-        .collect();
-    let lines = children.into_iter().map(|mut child| {
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        (line, child)
-    });
-    let (lines, children): (Vec<String>, Vec<Child>) = lines.unzip();
-    assert!(
-        lines[0].starts_with("net:[") && lines.iter().all(|line| *line == lines[0]),
-        "{lines:?}"
-    );
-    for mut child in children {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    net.place.empties();
-}
-
-#[test]
 fn two_hundred_hosts() {
     let hosts: Vec<String> = (0..200).map(|number| format!("h{number}")).collect();
     let links: String = hosts
@@ -513,146 +297,6 @@ fn two_hundred_hosts() {
         ["h199", "10.71.0.1", "h0"]
     );
     net.place.empties();
-}
-
-#[test]
-fn without_files_for_its_hosts_it_is_refused() {
-    let Some(net) = Net::pair("limit") else {
-        return;
-    };
-    let hosts: Vec<String> = (0..60).map(|number| format!("h{number}")).collect();
-    let links: String = hosts
-        .iter()
-        .map(|host| format!("link {host} - hub 1 Gbit/s 1 ms; "))
-        .collect();
-    net.place.write(
-        "net.stackline",
-        format!(
-            "network l {{ host {}; switch hub; {links} }}",
-            hosts.join(", ")
-        ),
-    );
-    let script = format!(
-        "ulimit -n 100; exec {} net exec net.stackline h0 -- true",
-        program()
-    );
-    let ended = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(net.place.path(""))
-        .output()
-        .unwrap();
-    assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
-    assert!(
-        said(&ended).contains("60 emulated hosts need 248 file descriptors, but the limit is 100"),
-        "{}",
-        said(&ended)
-    );
-    assert!(
-        said(&ended)
-            .trim_end()
-            .ends_with("hint: use `ulimit -Hn 248`"),
-        "{}",
-        said(&ended)
-    );
-}
-
-#[test]
-fn the_setting_that_forbids_it_is_named() {
-    let Some(net) = Net::pair("forbidden") else {
-        return;
-    };
-    if !has_program("unshare", "util-linux") {
-        return;
-    }
-    let arguments = format!("{} net exec net.stackline khons -- true", program());
-    let script = format!("echo 0 > /proc/sys/user/max_net_namespaces && exec {arguments}");
-    let inside = net.place.path("");
-    let ended = Command::new("unshare")
-        .args(["-Ur", "sh", "-c", &script])
-        .current_dir(inside)
-        .output()
-        .unwrap();
-    if said(&ended).contains("unshare: ") {
-        return skip(said(&ended));
-    }
-    assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
-    assert!(
-        said(&ended).contains("which sysctl user.max_net_namespaces=0 forbids"),
-        "{}",
-        said(&ended)
-    );
-    assert!(
-        said(&ended).contains("lift the restriction: sysctl -w user.max_net_namespaces="),
-        "{}",
-        said(&ended)
-    );
-}
-
-#[test]
-fn root_of_a_user_namespace_with_one_group_may_emulate() {
-    let Some(net) = Net::pair("restricted") else {
-        return;
-    };
-    if !has_program("unshare", "util-linux") {
-        return;
-    }
-    let script = format!("exec {} net exec net.stackline khons -- true", program());
-    let inside = net.place.path("");
-    let ended = Command::new("unshare")
-        .args(["-Ur", "sh", "-c", &script])
-        .current_dir(inside)
-        .output()
-        .unwrap();
-    if said(&ended).contains("unshare: ") {
-        return skip(said(&ended));
-    }
-    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
-    net.place.empties();
-}
-
-#[test]
-fn anybody_may_emulate() {
-    // Where this user is not root, all the other tests show it.
-    if !nix::unistd::getuid().is_root() {
-        return;
-    }
-    let Some(net) = Net::pair("anybody") else {
-        return;
-    };
-    let text = format!("{} # as nobody", net.text);
-    // Others may not be allowed to enter the directory in which it was built.
-    fs::set_permissions(net.place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-    let public = net.place.path("stackline");
-    fs::hard_link(program(), &public)
-        .or_else(|_| fs::copy(program(), &public).map(drop))
-        .unwrap();
-    let mut command = Command::new(public);
-    command.args([
-        "net",
-        "exec",
-        "-e",
-        &text,
-        "khons",
-        "--",
-        "sh",
-        "-c",
-        "id -u; grep CapAmb /proc/self/status",
-    ]);
-    let ended = command
-        .uid(65534)
-        .gid(65534)
-        .current_dir("/")
-        .output()
-        .unwrap();
-    if ended.status.code() == Some(3) {
-        return skip(said(&ended));
-    }
-    let seen = said(&ended);
-    assert_eq!(
-        seen.split_whitespace().collect::<Vec<_>>(),
-        ["65534", "CapAmb:", "0000000000003400"],
-        "{seen}"
-    );
 }
 
 /// A network as plain data.
@@ -721,30 +365,4 @@ fn a_network_of_ones_own() {
         refusal.message.contains("has an MTU of 53 bytes"),
         "{refusal}"
     );
-}
-
-#[test]
-fn packets_for_no_host_are_counted() {
-    if !has_program("python3", "python3") {
-        return;
-    }
-    let Some(net) = Net::pair("nowhere") else {
-        return;
-    };
-    let send = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)\n\
-                for to in ('239.1.1.1', '255.255.255.255'): s.sendto(b'x', (to, 9))";
-    let sent = net.run("khons", &["python3", "-c", send]);
-    assert!(
-        said(&sent).contains("2 packets were addressed to none of its hosts"),
-        "{}",
-        said(&sent)
-    );
-    let quiet = net.run("khons", &["true"]);
-    assert!(
-        !said(&quiet).contains("addressed to no"),
-        "{}",
-        said(&quiet)
-    );
-    net.place.empties();
 }

@@ -4,8 +4,11 @@
 //! they are found, and how a process left behind is noticed.
 
 pub(crate) mod blocks;
+pub(crate) mod display;
+pub(crate) mod emulated;
 pub(crate) mod events;
 pub(crate) mod stacks;
+pub(crate) mod traced;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

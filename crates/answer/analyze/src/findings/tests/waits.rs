@@ -1,5 +1,6 @@
 //! Waits and what explains them: bytes that were sent again, or nothing but chance.
 
+use super::calls::paced;
 use super::*;
 
 /// One wait after the other, every other of the first 1238 long, as far as there are so many; a retransmission 300 ms into
