@@ -24,7 +24,10 @@ fuzz_target!(|bytes: &[u8]| {
         let all = [
             otlp::read(bytes, contents),
             jaeger::read(bytes, contents),
-            qlog::read(bytes, None, contents),
+            qlog::read(bytes, None, contents).map(|log| {
+                whole(&log.requests(contents));
+                log.imported
+            }),
         ];
         for read in all.into_iter().flatten() {
             whole(&read.table);

@@ -19,7 +19,7 @@ use packets::QlogPacket;
 use sender::QlogSender;
 use serde_json::Value as Json;
 use stackline_dissect::left_out::Bound;
-use stackline_events::EventValue;
+use stackline_events::{EventTable, EventValue};
 use stackline_redact::{LEFT_OUT, foreign_names, qlog as kept};
 use std::collections::BTreeMap;
 use streams::{QlogConnection, QlogPassage};
@@ -36,6 +36,14 @@ pub struct QlogLog {
     pub imported: Imported,
     /// Its connections, with what passed on their streams.
     pub(crate) connections: Vec<QlogConnection>,
+}
+
+impl QlogLog {
+    /// The requests on its connections, as events, without what the other ends logged.
+    #[must_use]
+    pub fn requests(&self, contents: bool) -> EventTable {
+        requests::find_requests(self.connections.clone(), 0, contents).table
+    }
 }
 
 /// The end of a connection that logs.

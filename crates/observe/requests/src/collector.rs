@@ -127,7 +127,11 @@ impl RequestCollector {
             return self.left_out.add(Bound::Named, 1);
         }
         let [client, server] = [&exchange.client, &exchange.server].map(|end| self.place_name(end));
-        let service = format!("{server}:{}", exchange.server.address.port());
+        // Logs of QUIC do not always say at which port a server listens.
+        let service = match exchange.server.address.port() {
+            0 => server.clone(),
+            port => format!("{server}:{port}"),
+        };
         // A flow's hosts are those of its first side and its second.
         let hosts = if exchange.reversed {
             (server, client)

@@ -3,6 +3,7 @@
 
 use super::QlogSide;
 use super::streams::{QlogConnection, QlogStream, QlogStreamDirection, join_ends};
+use crate::capture::FIRST_LOOKUP;
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::conversation::{ExchangeKind, RESET_BEFORE, UNANSWERED};
 use stackline_events::EventTable;
@@ -33,6 +34,7 @@ pub(crate) fn find_requests(
     contents: bool,
 ) -> QlogRequests {
     let connections = join_ends(connections);
+    let first_flow = first_flow.max(behind_streams(&connections));
     let names: Vec<String> = connections
         .iter()
         .flat_map(|connection| connection.hosts.iter().flatten().cloned())
@@ -71,6 +73,14 @@ pub(crate) fn find_requests(
         flows: collector.flows().cloned().collect(),
         counts: collector.by_protocol().clone(),
     }
+}
+
+/// The first flow whose streams cannot be taken for those of packets in the logs, which have QUIC's own numbers.
+fn behind_streams(connections: &[QlogConnection]) -> u32 {
+    const LAST: u64 = FIRST_LOOKUP as u64 / 2;
+    let streams = connections.iter().map(|connection| connection.last_stream);
+    let last = streams.filter(|stream| *stream / 2 < LAST).max();
+    last.map_or(0, |last| u32::try_from(last / 2 + 1).unwrap_or(0))
 }
 
 /// An address for an end whose own one no log says.

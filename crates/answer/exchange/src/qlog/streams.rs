@@ -48,6 +48,10 @@ pub(crate) struct QlogConnection {
     pub(crate) round_trip_ns: Option<u64>,
     /// When it was closed, and whether by the server.
     pub(crate) closed: Option<(u64, bool)>,
+    /// Whether its log says of frames whether they are the last ones of their streams.
+    pub(crate) says_ends: bool,
+    /// The greatest identifier of its streams, of all kinds.
+    pub(crate) last_stream: u64,
     /// Whether HTTP/3 was seen on it.
     pub(crate) is_http3: bool,
 }
@@ -122,13 +126,16 @@ impl QlogConnection {
         }) else {
             return;
         };
-        let is_last = frame["fin"].as_bool() == Some(true);
+        let fin = frame["fin"].as_bool();
+        self.says_ends |= fin.is_some();
+        let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
+        self.last_stream = self.last_stream.max(id.unwrap_or(0));
         let Some(stream) = self.stream_of(frame) else {
             return;
         };
         let direction = &mut stream.directions[passage.sender()];
         direction.has_begun = true;
-        if is_last {
+        if fin == Some(true) {
             direction.end = Some(end);
         }
         let at_ns = passage.at_ns;
@@ -213,6 +220,8 @@ impl QlogConnection {
         self.round_trip_ns = trips.min();
         self.closed = self.closed.or(other.closed);
         self.is_http3 |= other.is_http3;
+        self.says_ends |= other.says_ends;
+        self.last_stream = self.last_stream.max(other.last_stream);
     }
 }
 
