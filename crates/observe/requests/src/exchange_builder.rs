@@ -1,7 +1,9 @@
-//! Takes what was seen, source by source and in any order within a short time, and gives exchanges that are over.
+//! [`Builder`] takes packets and socket events, source by source and in any order within a short time, and returns finished
+//! exchanges.
 //!
-//! Sockets are known by the kernel's address and belong to a connection by their two ends; what a program wrote and read is counted
-//! from the connection's first byte, so sockets that were there before have no place in their streams.
+//! A socket is identified by its kernel address and assigned to a connection by its two ends. Bytes that a program writes and reads
+//! are counted from the connection's first byte, so the calls at sockets that existed before the observation cannot be placed in
+//! their streams at once. A door is the network interface at which packets leave or enter a host.
 
 mod connection_key;
 mod lookups;
@@ -26,59 +28,59 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 pub use unknown::Unknown;
 
-/// Connections that are distinguished; of more the oldest idle one goes first.
+/// The most connections at a time; beyond that, the one that is over or idle for longest is ended.
 const MOST_CONNECTIONS: usize = Bound::Connections.most();
-/// Connections that are found at once to give way next.
+/// How many idle connections are looked up at once, to be ended one by one.
 const BATCH: usize = 1024;
-/// Beginnings of connections that are remembered.
+/// The most beginnings of connections that are remembered.
 const MOST_ORIGINS: usize = Bound::Origins.most();
-/// Questions after names that wait for an answer.
+/// The most DNS questions that wait for an answer.
 const MOST_LOOKUPS: usize = Bound::Lookups.most();
-/// Answers that wait for a connection.
+/// The most answered DNS questions that wait for a connection.
 const MOST_ANSWERED: usize = Bound::Answered.most();
-/// Exchanges that are over and are not taken yet, after which they should be.
+/// From this many finished exchanges on, the caller should take them.
 const MANY_DONE: usize = 4096;
-/// Why a question that gave way has no answer.
+/// The reason for a DNS question that was dropped at [`MOST_LOOKUPS`].
 const TOO_MANY_LOOKUPS: &str = "more than 4,096 DNS questions were waiting for an answer";
-/// Ports of name servers, also of those within a network.
+/// Ports of DNS, and of multicast DNS within a network.
 pub const DNS_PORTS: [u16; 2] = [53, 5353];
-/// A connection that is asked for so soon behind an answer was asked after.
+/// A connection that begins this soon after a DNS answer is taken to follow from it, ns.
 const LOOKUP_NS: u64 = 100_000_000;
-/// A connection whose sides have finished is forgotten after this.
+/// A connection is forgotten this long after both sides have finished, ns.
 const LINGERS_NS: u64 = 2_000_000_000;
 
-/// A host that is watched.
+/// A host whose packets are observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedHost {
     /// Its name.
     pub name: String,
-    /// Its addresses; none: it is the only one, and all local addresses are its.
+    /// Its addresses; if empty, it is the only host and has all local addresses.
     pub addresses: Vec<IpAddr>,
 }
 
-/// What a socket did.
+/// What happened at a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketEvent {
-    /// It has those ends now: its own, and the other's.
+    /// It is connected: its own address, and the peer's.
     Opened(SocketAddr, SocketAddr),
-    /// It has those ends and was there before anybody looked; what it did before is not known.
+    /// It is connected (its own address, the peer's) and existed before the observation; what it did before is not known.
     Found(SocketAddr, SocketAddr),
-    /// Its program wrote so many bytes.
+    /// Its program wrote this many bytes.
     Wrote(u64),
-    /// Its program read so many.
+    /// Its program read this many bytes.
     Read(u64),
     /// It is closed.
     Closed,
 }
 
-/// How a packet passes the place where it is seen.
+/// How a packet passes the host at which it is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketPassage {
     /// It leaves the host.
     Leaves,
-    /// It arrives there.
+    /// It arrives at the host.
     Arrives,
-    /// It passes by: neither end is there.
+    /// The host forwards it: neither end is there.
     Between,
 }
 
@@ -87,65 +89,78 @@ pub enum PacketPassage {
 pub struct SegmentPassage {
     /// The host it is seen at, by its number.
     pub host: usize,
-    /// How it passes there.
+    /// How it passes the host.
     pub door: PacketPassage,
-    /// The moment.
+    /// When, ns.
     pub at_ns: u64,
     /// The direction of the connection.
     pub direction: EventStreamDirection,
 }
 
-/// A connection as others know it too: who opened it, who was connected to, the sequence number of its first byte.
+/// What identifies a connection to other components too: who opened it, who was connected to, and the sequence number of its first
+/// byte.
 pub type ConnectionOrigin = (SocketAddr, SocketAddr, u32);
 
+/// What the program has done at a socket so far.
 #[derive(Debug, Default)]
 struct SocketProgress {
+    /// Its own address and the peer's, once known.
     ends: Option<(SocketAddr, SocketAddr)>,
+    /// Bytes written so far.
     wrote: u64,
+    /// Bytes read so far.
     read: u64,
-    /// What was done before its connection was seen: it is counted, and given to it.
+    /// Calls before the first packet of its connection was seen: whether it wrote, the count after it, when (ns), and the thread.
+    /// They are given to the connection when that is seen.
     early: Vec<(bool, u64, u64, u32)>,
-    /// How much of that was more than waits.
+    /// How many such calls were dropped at a bound.
     left_out: u64,
+    /// Calls at it may have been lost: how many bytes passed is unknown until it is another connection's.
+    is_uncounted: bool,
 }
 
-/// Takes what was seen.
+/// Takes packets and socket events, and builds exchanges from them.
 #[derive(Debug)]
 pub struct Builder {
     hosts: Vec<ObservedHost>,
     connections: HashMap<RequestConnectionKey, RequestConnection>,
-    /// Those that give way next, with the last moment at which something passed on them.
+    /// The connections to be ended next when room is needed, each with the time of its last packet when it was looked up.
     idlest: VecDeque<(u64, RequestConnectionKey)>,
     sockets: HashMap<u64, SocketProgress>,
+    /// DNS questions that are not answered yet.
     lookups: VecDeque<Lookup>,
+    /// Answered DNS questions to which no connection belongs yet.
     answered: VecDeque<AnsweredLookup>,
-    /// Whether a name server on a loopback ever answered.
+    /// Whether a name server on a loopback address ever answered.
     has_own_resolver: bool,
+    /// Finished exchanges that are not taken yet.
     done: Vec<Exchange>,
-    /// Transfers that are over, where they are wanted.
+    /// Totals of finished connections without an answered request; `None` if they are not wanted.
     transfers: Option<Vec<TransferAccount>>,
+    /// The number of the next connection.
     next_flow: u32,
-    /// Which connection has which number, where others want to know it.
+    /// The number of each connection by its origin; `None` if it is not wanted.
     origins: Option<BTreeMap<ConnectionOrigin, u32>>,
     unknown: Unknown,
+    /// The TLS secrets with which connections are decrypted.
     secrets: Option<Secrets>,
     observation_end: ObservationEnd,
     quic: QuicConnections,
 }
 
-/// What of a datagram was read.
+/// What was read of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfDatagram {
-    /// A message of DNS, or packets of QUIC.
+    /// It is a DNS message, or it holds packets of QUIC.
     Read,
-    /// Nothing: it is of no port of DNS, and of no connection of QUIC whose beginning was seen.
+    /// Nothing: it has no port of DNS, and belongs to no QUIC connection whose beginning was seen.
     Foreign,
-    /// Nothing: it is of a port of DNS, and is no whole message of it.
+    /// Nothing: it has a port of DNS, and is no complete DNS message.
     Unreadable,
 }
 
 impl Builder {
-    /// Of those hosts.
+    /// Creates a builder for the observed hosts. Elsewhere, a host's number is its place in this list.
     #[must_use]
     pub fn new(hosts: Vec<ObservedHost>) -> Self {
         Self {
@@ -167,28 +182,29 @@ impl Builder {
         }
     }
 
-    /// Connections that end from that moment on, once it has come, were under way.
+    /// Sets the moment from which the observer itself ends programs: connections that end after it count as under way, not as
+    /// failed.
     #[must_use]
     pub fn observed_until(mut self, end: ObservationEnd) -> Self {
         self.observation_end = end;
         self
     }
 
-    /// TLS is opened with those secrets, of which more may be learnt while it goes on.
+    /// Sets the secrets to decrypt TLS with; more of them may be learnt while the observation goes on.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = Some(secrets);
         self
     }
 
-    /// Accounts for connections without an answered request too.
+    /// Also totals connections without an answered request; see [`Builder::take_transfers`].
     #[must_use]
     pub fn accounting_transfers(mut self) -> Self {
         self.transfers = Some(Vec::new());
         self
     }
 
-    /// Transfers that are over since this was asked last.
+    /// The totals of connections without an answered request that were finished since the last call.
     pub fn take_transfers(&mut self) -> Vec<TransferAccount> {
         self.transfers
             .as_mut()
@@ -196,32 +212,34 @@ impl Builder {
             .unwrap_or_default()
     }
 
-    /// Remembers of every connection on a network how it began, for those who number the same connections otherwise.
+    /// Remembers how every connection on a network began, for components that number the same connections differently; see
+    /// [`Builder::flow_of`].
     #[must_use]
     pub fn remembering_origins(mut self) -> Self {
         self.origins = Some(BTreeMap::new());
         self
     }
 
-    /// The flows of connections whose beginning was seen, as far as they are remembered.
+    /// The number of a connection by its origin, if its beginning was seen and is remembered.
     #[must_use]
     pub fn flow_of(&self, origin: &ConnectionOrigin) -> Option<u32> {
         self.origins.as_ref()?.get(origin).copied()
     }
 
-    /// The first number that no flow has.
+    /// The first number that no connection has.
     #[must_use]
     pub const fn next_flow(&self) -> u32 {
         self.next_flow
     }
 
-    /// The hosts.
+    /// The observed hosts.
     #[must_use]
     pub fn hosts(&self) -> &[ObservedHost] {
         &self.hosts
     }
 
-    /// A packet at a host's door, from its IP header on: one that leaves, or one that arrives; on a host's own loopback both.
+    /// Takes a packet at a host's door, from its IP header on; `outgoing`: it leaves the host. On the host's own loopback it also
+    /// arrives. `length`: its length before it was cut by the capture, bytes.
     pub fn packet(&mut self, host: usize, outgoing: bool, at_ns: u64, bytes: &[u8], length: u64) {
         match of_ip(bytes, length) {
             Some(PacketTransport::Tcp(segment, data)) => {
@@ -239,7 +257,7 @@ impl Builder {
         }
     }
 
-    /// A segment at a host's door.
+    /// Takes a TCP segment at a host's door; `data`: its captured payload.
     pub fn segment(
         &mut self,
         host: usize,
@@ -265,7 +283,7 @@ impl Builder {
         self.pass(passage, key, segment, data);
     }
 
-    /// A segment of a connection that has that number: numbers are given elsewhere.
+    /// Takes a TCP segment of a connection that the caller has numbered.
     pub fn located(
         &mut self,
         passage: SegmentPassage,
@@ -285,14 +303,14 @@ impl Builder {
         };
         if !self.connections.contains_key(&key) {
             if segment.reset || (segment.bytes == 0 && !segment.syn) {
-                return; // What is left of a connection that nobody knows any more.
+                return; // A remainder of a connection that is not known any more.
             }
             self.open(passage, key, segment);
         }
         self.pass(passage, key, segment, data);
     }
 
-    /// The first number that is given to what has none from elsewhere.
+    /// Sets the number of the next connection that the caller does not number itself.
     pub const fn number_from(&mut self, flow: u32) {
         self.next_flow = flow;
     }
@@ -319,7 +337,7 @@ impl Builder {
         else {
             return;
         };
-        // Between its ends it is seen as at the door of who asks.
+        // A packet that a host forwards counts as seen at the door of the side that opened the connection.
         let between = door == PacketPassage::Between;
         let leaves = door == PacketPassage::Leaves
             || is_loop
@@ -341,7 +359,7 @@ impl Builder {
         );
     }
 
-    /// Whether an address is the host's: one that is listed, or any of its own loopback.
+    /// Whether an address is the host's: one of its list, or any loopback address.
     fn is_own(&self, host: usize, address: IpAddr) -> bool {
         address.is_loopback()
             || self
@@ -350,7 +368,8 @@ impl Builder {
                 .is_some_and(|host| host.addresses.contains(&address))
     }
 
-    /// The connection of a segment, and its direction.
+    /// The connection of a segment, which is opened if it is new, and the segment's direction. `None`: a remainder of a connection
+    /// that is not known any more.
     fn connection(
         &mut self,
         host: usize,
@@ -373,10 +392,10 @@ impl Builder {
             }
         }
         if segment.reset || (segment.bytes == 0 && !segment.syn) {
-            return None; // What is left of a connection that nobody knows any more.
+            return None; // A remainder of a connection that is not known any more.
         }
-        // Where the first packet was not seen, the answer to it tells who opened; else whoever serves at the lower port was
-        // connected to.
+        // If the SYN was not seen, a SYN-ACK shows who opened the connection; without either, the side with the lower port is taken
+        // for the server.
         let is_back = !opens && (segment.syn || from.port() < to.port());
         let (ends, direction) = if is_back {
             ((to, from), EventStreamDirection::Back)
@@ -397,7 +416,7 @@ impl Builder {
         Some((key, direction))
     }
 
-    /// A connection that was not known.
+    /// Adds a new connection.
     fn open(
         &mut self,
         passage: SegmentPassage,
@@ -440,7 +459,7 @@ impl Builder {
         self.connections.insert(key, connection);
     }
 
-    /// The beginning of a flow, which a first segment of that direction shows.
+    /// Remembers the origin of a connection, if its first segment (in `direction`) is a SYN or SYN-ACK.
     fn remember(
         &mut self,
         key: &RequestConnectionKey,
@@ -462,7 +481,7 @@ impl Builder {
         }
     }
 
-    /// The host of an address, seen at a host's door where `here` says that it is this host's side.
+    /// The observed host that has an address, seen at a host's door; `here`: the address is on this host's side.
     fn host_of(&self, host: usize, address: IpAddr, here: bool) -> Option<usize> {
         if here || address.is_loopback() || self.is_own(host, address) {
             return Some(host);
@@ -472,7 +491,8 @@ impl Builder {
             .position(|other| other.addresses.contains(&address))
     }
 
-    /// The connection that is over or idle for longest gives way. Who they are is looked up for many at a time, so that each costs little.
+    /// If there are too many connections, ends the one that is over or idle for longest. Candidates are looked up in batches, so
+    /// that each costs little.
     fn make_room(&mut self) {
         if self.connections.len() < MOST_CONNECTIONS {
             return;
@@ -496,7 +516,7 @@ impl Builder {
             let Some((last_ns, key)) = self.idlest.pop_front() else {
                 return;
             };
-            // One on which something passed since, or that is another one by now, stays.
+            // A connection on which a packet passed since, or whose key belongs to a newer connection, stays.
             let is_idle = self
                 .connections
                 .get(&key)
@@ -510,6 +530,7 @@ impl Builder {
         }
     }
 
+    /// Ends a connection: reports its remaining exchanges, its totals, and what is not known of it.
     fn end_connection(&mut self, mut connection: RequestConnection) {
         connection.over(u64::MAX >> 1, true, &mut self.done);
         self.done.extend(connection.unopened());
@@ -523,7 +544,8 @@ impl Builder {
 
     // --- what is over ---
 
-    /// Exchanges that are over by now. What sources report later than half a second after it happened is too late.
+    /// Returns the exchanges that are over at `now_ns`. Events that a source reports more than half a second late are not used for
+    /// them.
     pub fn advance(&mut self, now_ns: u64) -> Vec<Exchange> {
         let done = &mut self.done;
         let mut gone = BTreeMap::new();
@@ -542,7 +564,7 @@ impl Builder {
         self.take_done()
     }
 
-    /// Everything that is left, and what is not known.
+    /// Ends all connections; returns the remaining exchanges, and the counts of what is not known.
     pub fn finish(&mut self) -> (Vec<Exchange>, Unknown) {
         let connections: BTreeMap<u32, RequestConnection> = self
             .connections
@@ -554,7 +576,8 @@ impl Builder {
             self.end_connection(connection);
         }
         self.finish_quic();
-        // A host without a name server asks itself (resolv.conf(5)): where none ever answered, nobody was asked.
+        // A host without a configured name server asks its own loopback address (resolv.conf(5)). If none there ever answered, such
+        // questions were asked of nobody and are dropped.
         let has_answered = self.has_own_resolver;
         self.lookups
             .retain(|lookup| has_answered || !lookup.exchange.server.address.ip().is_loopback());
@@ -569,13 +592,13 @@ impl Builder {
         (self.take_done(), self.unknown.clone())
     }
 
-    /// Whether so many exchanges are over that they should be taken before time goes on.
+    /// Whether so many exchanges are finished that they should be taken before more events are given.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.done.len() >= MANY_DONE
     }
 
-    /// Exchanges that are over already; [`Builder::advance`] looks for further ones.
+    /// Takes the finished exchanges; [`Builder::advance`] looks for further ones.
     pub fn take_done(&mut self) -> Vec<Exchange> {
         let mut done = std::mem::take(&mut self.done);
         done.sort_by_cached_key(|exchange| (exchange.begin_ns(), exchange.flow, exchange.number));

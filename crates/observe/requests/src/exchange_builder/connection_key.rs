@@ -1,15 +1,18 @@
-//! How connections are distinguished: by their two ends, and where these are everybody's by whose they are.
+//! The key by which connections are told apart: their two ends, and for loopback addresses, which every host has, also the host.
 
 use std::net::SocketAddr;
 
 /// Who opened a connection and who was connected to.
 pub(super) type RequestConnectionEnds = (SocketAddr, SocketAddr);
 
-/// A connection: its ends, whose loopback it is on, as every host has the same addresses there, and its number where others count.
+/// Identifies a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RequestConnectionKey {
+    /// The host whose loopback it is on; `None` on a network.
     pub(super) within: Option<usize>,
+    /// Its two ends.
     pub(super) ends: RequestConnectionEnds,
+    /// Its number, if the caller numbers connections.
     pub(super) flow: Option<u32>,
 }
 

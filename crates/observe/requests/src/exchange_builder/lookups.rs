@@ -1,32 +1,38 @@
-//! Questions after names, and their answers: what a host asks a resolver before it opens a connection.
+//! DNS questions and their answers (lookups): what a host asks a resolver before it opens a connection.
 
 use super::*;
 use std::collections::BTreeSet;
 
-/// A question after a name.
+/// A DNS question that is not answered yet.
 #[derive(Debug)]
 pub(super) struct Lookup {
     pub(super) exchange: Exchange,
+    /// The ID of the DNS message.
     id: u16,
+    /// The host that asks, by its number.
     host: usize,
-    /// Nobody answered it, and a connection waited for it.
+    /// Whether it already counts as part of the lookup of a connection, although nobody answered it.
     is_taken: bool,
 }
 
-/// A question that was answered, and to which no connection belongs yet.
+/// An answered DNS question to which no connection belongs yet.
 #[derive(Debug)]
 pub(super) struct AnsweredLookup {
+    /// The host that asked, by its number.
     host: usize,
+    /// When the question was asked, ns.
     begin_ns: u64,
+    /// When the answer was at the client, ns.
     end_ns: u64,
     domain: String,
 }
 
-/// A resolver gives a question up, or asks another server, within this (`timeout` times `attempts` of resolv.conf(5), at most).
+/// A resolver gives a question up, or asks another server, within this, ns (the largest `timeout` times `attempts` of
+/// resolv.conf(5)).
 const GIVEN_UP_NS: u64 = 30_000_000_000;
 
 impl Builder {
-    /// A datagram at a host's door; what of it was read.
+    /// Takes a UDP datagram at a host's door; `data`: its captured payload.
     pub fn datagram(
         &mut self,
         host: usize,
@@ -55,6 +61,7 @@ impl Builder {
         OfDatagram::Read
     }
 
+    /// Takes a DNS question.
     fn question(
         &mut self,
         host: usize,
@@ -106,7 +113,7 @@ impl Builder {
         });
     }
 
-    /// Whether the question is known already: it is asked again, or arrives.
+    /// Whether the question is known already: then it is asked again, or it arrives at the server.
     fn is_asked_again(&mut self, id: u16, from: SocketAddr, leaves: bool, at_ns: u64) -> bool {
         let known = self
             .lookups
@@ -125,6 +132,7 @@ impl Builder {
         true
     }
 
+    /// Takes a DNS answer; the lookup is finished once it is at the client.
     fn answer(
         &mut self,
         host: usize,
@@ -181,8 +189,8 @@ impl Builder {
         self.done.push(exchange);
     }
 
-    /// What a host asked after before it opens a connection: from the first question to the last answer. Answers that say there is
-    /// no such name are part of it (a search list), and so are questions after one of these names that nobody answered.
+    /// The time of the lookups that a host made right before it opens a connection: from the first question to the last answer, ns.
+    /// Negative answers belong to it (a search list makes them), and so do unanswered questions for one of the same names.
     pub(super) fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
         let mut last = None;
         let mut since = at_ns;
@@ -219,7 +227,7 @@ impl Builder {
     }
 }
 
-/// What is asked after, whichever kind of record.
+/// The domain name of a question in lower case, without the type of the record.
 fn domain(exchange: &Exchange) -> String {
     let name = exchange.name.kept();
     name.rsplit(' ')
@@ -228,6 +236,7 @@ fn domain(exchange: &Exchange) -> String {
         .to_ascii_lowercase()
 }
 
+/// A DNS question as an exchange without an answer yet.
 fn lookup_exchange(
     flow: u32,
     name: RedactedName,

@@ -1,27 +1,31 @@
-//! All connections of QUIC that go on, by their ends and by the ids that these are written to with.
+//! The open QUIC connections, found by their two ends or by the connection IDs that are used to write to an end.
 
 use super::connection_key::RequestConnectionKey;
 use crate::quic_connection::{QuicAccount, QuicConnection};
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::{BTreeSet, HashMap};
 
-/// All connections of QUIC.
+/// The open QUIC connections, and the totals of those that are over.
 #[derive(Debug, Default)]
 pub(super) struct QuicConnections {
     pub(super) connections: HashMap<RequestConnectionKey, TrackedConnection>,
-    /// Where ends have moved to, and the connection that this is.
+    /// The keys of connections after an end has migrated, and the keys under which they are kept.
     pub(super) moved: HashMap<RequestConnectionKey, RequestConnectionKey>,
-    /// Who may be written to with an id: the end of which connection.
+    /// By connection ID: the connection, and the end that is written to with it.
     pub(super) by_id: HashMap<Vec<u8>, (RequestConnectionKey, EventStreamDirection)>,
-    /// How long ids are.
+    /// The lengths of all connection IDs, bytes: a short header does not say how long its ID is.
     pub(super) lengths: BTreeSet<usize>,
+    /// Totals of connections that are over and not taken yet.
     pub(super) accounts: Vec<QuicAccount>,
+    /// Connections that could not be decrypted, as their secrets are not known.
     pub(super) sealed: u64,
+    /// Packets that could not be decrypted although the secrets are known.
     pub(super) unopened: u64,
+    /// Connections of which only one side's packets were seen.
     pub(super) one_way: u64,
 }
 
-/// One of them, and the ids that its ends may be written to with.
+/// An open QUIC connection, and the connection IDs of both its ends.
 #[derive(Debug)]
 pub(super) struct TrackedConnection {
     pub(super) connection: QuicConnection,

@@ -1,4 +1,4 @@
-//! Datagrams of QUIC, given to the connections that they belong to: by their two ends, or by an id where an end has moved.
+//! Assigns QUIC datagrams to their connections: by their two ends, or by a connection ID where an end has migrated.
 
 use super::connection_key::{RequestConnectionEnds, RequestConnectionKey};
 use super::quic_connections::{QuicConnections, TrackedConnection};
@@ -11,15 +11,15 @@ use stackline_dissect::segment::DissectedDatagram;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::net::SocketAddr;
 
-/// Connections that are distinguished; of more the one that was idle longest goes first.
+/// The most QUIC connections at a time; beyond that, the one that was idle longest is ended.
 const MOST_CONNECTIONS: usize = Bound::QuicConnections.most();
-/// Ids of one connection that are remembered; both ends hold a few at a time (RFC 9000, 5.1.1).
+/// The most connection IDs of one connection that are remembered; each end holds a few at a time (RFC 9000, 5.1.1).
 const MOST_IDS: usize = 64;
-/// A connection that was closed is forgotten after this.
+/// A closed connection is forgotten after this, ns.
 const LINGERS_NS: u64 = 2_000_000_000;
 
 impl Builder {
-    /// A datagram that may be of QUIC, at a host's door; whether it is.
+    /// Takes a datagram that may be of QUIC, at a host's door; returns whether it is.
     pub(super) fn quic_datagram(
         &mut self,
         host: usize,
@@ -53,7 +53,7 @@ impl Builder {
             arrives: door == PacketPassage::Arrives || is_loop,
         };
         connection.datagram(passage, data, datagram.bytes, |side, id| {
-            // One that is shorter may be another connection's too.
+            // A shorter ID may belong to another connection too.
             if id.len() >= 4 && ids.len() < MOST_IDS {
                 lengths.insert(id.len());
                 by_id.insert(id.clone(), (key, side));
@@ -63,7 +63,7 @@ impl Builder {
         OfDatagram::Read
     }
 
-    /// The connection of a datagram, and its direction.
+    /// The known connection of a datagram, and the datagram's direction.
     fn quic_of(
         &mut self,
         host: usize,
@@ -93,7 +93,7 @@ impl Builder {
             }
             return Some((key, direction));
         }
-        // A packet with a short header begins with the id of whom it is for.
+        // A packet with a short header begins with its receiver's connection ID.
         let id = data
             .first()
             .filter(|first| *first & 0x80 == 0)
@@ -113,7 +113,7 @@ impl Builder {
             EventStreamDirection::There => (from, to),
             EventStreamDirection::Back => (to, from),
         };
-        // Whoever is still at one of its places has moved at the other.
+        // One end still has its address: the other one has migrated.
         let is_same_host = key.ends.0 == ends.0 || key.ends.1 == ends.1;
         let known = self
             .quic
@@ -129,7 +129,7 @@ impl Builder {
         Some((key, direction))
     }
 
-    /// The connection that a datagram begins.
+    /// Adds the connection that a datagram begins; `None` if it begins none.
     fn open_quic(
         &mut self,
         host: usize,
@@ -166,6 +166,7 @@ impl Builder {
         Some(key)
     }
 
+    /// If there are too many QUIC connections, ends the one that was idle longest.
     fn make_room_for_quic(&mut self) {
         if self.quic.connections.len() < MOST_CONNECTIONS {
             return;
@@ -181,6 +182,7 @@ impl Builder {
         }
     }
 
+    /// Ends a QUIC connection: reports its remaining exchanges, its totals, and what is not known of it.
     fn end_quic(&mut self, key: RequestConnectionKey) {
         let Some(TrackedConnection {
             mut connection,
@@ -200,7 +202,7 @@ impl Builder {
         self.quic.accounts.push(connection.account());
     }
 
-    /// Exchanges of QUIC that are over by now.
+    /// Moves the QUIC exchanges that are over at `now_ns` to `done`, and forgets connections that are over.
     pub(super) fn advance_quic(&mut self, now_ns: u64) {
         let mut gone = Vec::new();
         for (key, known) in &mut self.quic.connections {
@@ -216,7 +218,7 @@ impl Builder {
         }
     }
 
-    /// Everything of QUIC that is left.
+    /// Ends all QUIC connections.
     pub(super) fn finish_quic(&mut self) {
         let keys = self
             .quic
@@ -231,7 +233,7 @@ impl Builder {
         self.unknown.one_way += std::mem::take(&mut self.quic.one_way);
     }
 
-    /// Accounts of connections of QUIC that are over since this was asked last.
+    /// The totals of QUIC connections that were finished since the last call.
     pub fn take_quic_accounts(&mut self) -> Vec<QuicAccount> {
         std::mem::take(&mut self.quic.accounts)
     }

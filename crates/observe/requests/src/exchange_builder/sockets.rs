@@ -1,4 +1,4 @@
-//! What sockets did, given to the connections that they belong to by their two ends.
+//! Assigns socket events (connected, wrote, read, closed) to the connections that have the sockets' two ends.
 
 use super::{Builder, RequestConnectionEnds, RequestConnectionKey, SocketEvent, SocketProgress};
 use crate::connection::RequestConnection;
@@ -6,13 +6,13 @@ use stackline_dissect::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::net::SocketAddr;
 
-/// Calls at a socket that wait for the first packet of its connection.
+/// The most calls at a socket that are kept until the first packet of its connection is seen.
 const MOST_EARLY: usize = Bound::EarlyCalls.most();
-/// Sockets that are known; what is done at further ones is not.
+/// The most sockets at a time; calls at further ones are not used.
 const MOST_SOCKETS: usize = Bound::Sockets.most();
 
 impl Builder {
-    /// A socket did something, by a thread of the kernel's number.
+    /// Takes an event of a socket. `socket`: its kernel address; `thread`: the kernel's number of the thread that made the call.
     pub fn socket(&mut self, at_ns: u64, socket: u64, thread: u32, event: SocketEvent) {
         if matches!(event, SocketEvent::Opened(..) | SocketEvent::Found(..))
             && self.sockets.len() >= MOST_SOCKETS
@@ -31,11 +31,10 @@ impl Builder {
                 }
             }
             SocketEvent::Found(own, other) => {
-                self.sockets
-                    .entry(socket)
-                    .or_default()
-                    .ends
-                    .get_or_insert((own, other));
+                let known = self.sockets.entry(socket).or_default();
+                if !known.is_uncounted {
+                    known.ends.get_or_insert((own, other));
+                }
             }
             SocketEvent::Closed => {
                 self.sockets.remove(&socket);
@@ -77,7 +76,7 @@ impl Builder {
         }
     }
 
-    /// The connection of a socket with those ends, and which end of it that is.
+    /// The connection of a socket by its own address and the peer's, and which end of it the socket is.
     fn of_socket(
         &mut self,
         own: SocketAddr,
@@ -96,18 +95,22 @@ impl Builder {
         Some((self.connections.get_mut(&key)?, end))
     }
 
-    /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
+    /// Some socket events were lost: the byte counts of all sockets so far are wrong, so these are forgotten. A socket is used again
+    /// only after a further [`SocketEvent::Opened`], as that of another connection.
     pub fn lost_sockets(&mut self) {
-        self.sockets
-            .values_mut()
-            .for_each(|socket| *socket = SocketProgress::default());
+        self.sockets.values_mut().for_each(|socket| {
+            *socket = SocketProgress {
+                is_uncounted: true,
+                ..SocketProgress::default()
+            }
+        });
         self.connections
             .values_mut()
             .for_each(|connection| connection.sockets = [false; 2]);
     }
 
-    /// What sockets of a connection did before its packets were seen. Of one whose packets never are, as it is of another network
-    /// namespace, nothing is missing.
+    /// Gives a new connection the calls at its sockets that came before its first packet. If the packets of a socket's connection
+    /// are never seen, as in another network namespace, nothing is counted as missing.
     pub(super) fn adopt_sockets(
         &mut self,
         ends: RequestConnectionEnds,

@@ -1,17 +1,17 @@
-//! What could not be said of requests, and why.
+//! Counts of what could not be found out about requests, and why.
 
 use stackline_dissect::left_out::LeftOut;
 
-/// Why something is not known.
+/// Counts of the reasons why something is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
-    /// Connections that were there before anybody looked.
+    /// Connections that existed before the observation.
     pub midway: u64,
     /// Connections of which only one side's data were seen.
     pub one_way: u64,
     /// Requests that were not answered yet when the trace ended, on connections that neither side had ended.
     pub under_way: u64,
-    /// What was left out at bounds.
+    /// What was left out because bounds on memory were reached.
     pub left_out: LeftOut,
     /// Bytes that no capture saw.
     pub lost_bytes: u64,
@@ -19,12 +19,12 @@ pub struct Unknown {
     pub sealed_quic: u64,
     /// Packets of QUIC that could not be opened although the secrets of their connections are known.
     pub unopened_quic: u64,
-    /// Bytes of sockets that were there before anybody looked.
+    /// Bytes that were written or read at sockets of unknown connections, as they existed before the observation.
     pub early_sockets: u64,
 }
 
 impl Unknown {
-    /// What that means for requests, a line each.
+    /// What these counts mean for requests, one line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let counts = [

@@ -239,3 +239,29 @@ fn an_end_that_waits_for_an_acknowledgement_is_held() {
         ]
     );
 }
+
+#[test]
+fn calls_behind_lost_ones_are_not_counted_from_the_beginning() {
+    let mut path = Path::new();
+    path.connect(0);
+    let ends = (address(CLIENT), address(SERVER));
+    let socket = |path: &mut Path, at_ms: u64, event| {
+        path.builder.socket(at_ms * MS, 2, 60, event);
+    };
+    socket(&mut path, 1, SocketEvent::Opened(ends.0, ends.1));
+    for at_ms in [10, 30, 60] {
+        socket(&mut path, at_ms, SocketEvent::Wrote(GET.len() as u64));
+        path.send(at_ms, 0, GET, "");
+        path.send(at_ms + 10, 1, ANSWER, "");
+        if at_ms == 10 {
+            path.builder.lost_sockets();
+            socket(&mut path, 29, SocketEvent::Found(ends.0, ends.1));
+        }
+    }
+    let written: Vec<_> = path
+        .finish()
+        .iter()
+        .map(|one| one.request.written)
+        .collect();
+    assert_eq!(written, [Some((10 * MS, 10 * MS)), None, None]);
+}
