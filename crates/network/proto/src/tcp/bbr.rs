@@ -1,30 +1,39 @@
-//! BBR as in Linux (version 1; Cardwell et al. 2016, "BBR: congestion-based congestion control"): the largest rate at which segments arrived in
-//! ten round trips and the least round trip of ten seconds say how fast data leaves and how much may be on its way. Losses do not.
-//! Left out: the estimator of policers, which acts from a loss of a fifth on.
+//! BBR as in Linux (version 1; Cardwell et al. 2016, "BBR: congestion-based congestion control"). A model of the path,
+//! the largest delivery rate of ten round trips and the least round trip of ten seconds, sets the pace and the window;
+//! losses do not. Left out: the estimator of policers, which acts from a loss of a fifth on.
 
 use super::congestion::INITIAL_WINDOW;
 use super::delivery_rate::TcpRateSample;
 use stackline_core::time::{Duration, Instant};
 
+/// The gain of pace and window in startup: 2/ln 2.
 const HIGH_GAIN: f64 = 2.885;
+/// The gain of the pace while the queue of startup is drained.
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
+/// The window in multiples of what the path holds.
 const WINDOW_GAIN: f64 = 2.0;
-/// Of the pace while it probes for more, one round trip each.
+/// The gains of the pace while BBR probes for a higher rate, one round trip each.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// The path is full when three round trips brought less than a quarter more.
+/// The path counts as full when [`FULL_ROUNDS`] round trips have raised the rate by less than this factor.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
+/// The least window in segments, also used while the round trip is probed.
 const LEAST_WINDOW: u32 = 4;
+/// The round trips over which the largest rate is taken.
 const RATE_ROUNDS: u64 = 10;
+/// How long a least round trip is valid; then it is probed.
 const TRIP_FILTER: Duration = Duration(10_000_000_000);
+/// How long the window stays small to probe the round trip.
 const PROBE_TRIP: Duration = Duration(200_000_000);
-/// Pacing stays a hundredth below the rate.
+/// The pace stays 1 % below the rate.
 const MARGIN: f64 = 0.99;
-/// Acknowledgements that come together: over five to ten round trips, of at most 100 ms.
+/// Aggregated acknowledgements are measured over five to ten round trips.
 const EXTRA_ROUNDS: u32 = 5;
+/// The window grows for them by at most what the rate delivers in this time, s.
 const EXTRA_S: f64 = 0.1;
-/// Below this pace one segment is sent at a time, else at least two; a burst is what goes in about a millisecond.
+/// Below this pace (bit/s) one segment is sent at a time, else at least two: what leaves in about a millisecond.
 const SLOW_BIT_S: f64 = 1.2e6;
+/// The most segments of a burst.
 const MOST_BURST: u32 = 44;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,31 +45,34 @@ enum Mode {
     ProbeTrip,
 }
 
-/// What a sender is in when an acknowledgement comes.
+/// The state of the sender when an acknowledgement arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BbrInput {
     pub(super) window: u32,
     pub(super) in_flight: u32,
-    /// Before this acknowledgement.
+    /// Segments in flight before this acknowledgement.
     pub(super) prior_in_flight: u32,
     pub(super) mss: u32,
     /// Segments delivered in all.
     pub(super) delivered: u64,
-    /// What is lost is being sent again.
+    /// The sender is in recovery.
     pub(super) recovers: bool,
-    /// A time-out was the reason.
+    /// The sender is in the phase after a time-out.
     pub(super) timed_out: bool,
-    /// Segments that arrived, and those found lost.
+    /// Segments newly reported as arrived.
     pub(super) arrived: u32,
+    /// Segments newly found lost.
     pub(super) lost: u32,
+    /// The round-trip sample of this acknowledgement.
     pub(super) trip: Option<Duration>,
 }
 
-/// The model of one path.
+/// The BBR model of one path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bbr {
     mode: Mode,
-    /// Greatest rates, segments/s, with the round trip in which they were seen: newest last, falling.
+    /// The three largest rates (segments/s), falling, with the round trip in which each was measured; the newest is
+    /// last.
     rates: [(u64, f64); 3],
     rounds: u64,
     round_start: bool,
@@ -80,13 +92,14 @@ pub(super) struct Bbr {
     conserves: bool,
     recovered_before: bool,
     idle_restart: bool,
-    /// Segments that came beyond the rate: the greatest of this and of the last five round trips.
+    /// Segments that arrived beyond what the rate explains: the maxima of two successive periods of [`EXTRA_ROUNDS`]
+    /// round trips.
     extra: [u32; 2],
     extra_rounds: u32,
     extra_at: usize,
     epoch_at: Instant,
     epoch_acked: u64,
-    /// bit/s.
+    /// The pace in bit/s of segments' data, without headers; 0 before there is one.
     pace: f64,
     has_trip: bool,
     random: u64,
@@ -104,24 +117,24 @@ impl Bbr {
         }
     }
 
-    /// Whether it still looks for the rate of the path.
+    /// Whether BBR still looks for the rate of the path (startup).
     pub(super) const fn starts(&self) -> bool {
         !self.full
     }
 
-    /// The pace in bit/s of segments with their headers; 0 before there is one.
+    /// The pace in bit/s of segments' data, without headers; 0 before there is one.
     pub(super) const fn pace(&self) -> f64 {
         self.pace
     }
 
-    /// How many segments leave together.
+    /// The number of segments that are sent together.
     pub(super) fn burst(&self, mss: u32) -> u32 {
         let least = if self.pace < SLOW_BIT_S { 1 } else { 2 };
         let together = self.pace / 8.0 / 1024.0 / f64::from(mss.max(1));
         (together as u32).clamp(least, MOST_BURST)
     }
 
-    /// The first round trip: ten segments in it, and what is more at the gain of the beginning.
+    /// Sets the first pace, from the first round trip and the initial window, at the gain of startup.
     pub(super) fn begin(&mut self, trip: Duration, mss: u32, window: u32) {
         self.has_trip = true;
         let trip_s = trip.seconds().max(1e-6);
@@ -132,7 +145,7 @@ impl Bbr {
         self.rates.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
     }
 
-    /// Segments that the path holds at a gain.
+    /// The segments that the path holds (rate times least round trip), times a gain.
     fn pipe(&self, gain: f64) -> f64 {
         match self.least_trip {
             Some(trip) => (self.rate() * trip.seconds() * gain).ceil(),
@@ -150,7 +163,7 @@ impl Bbr {
         }
     }
 
-    /// The window is about to be saved: something was lost, or the trip is probed.
+    /// Saves the window before recovery or a probe of the round trip reduces it.
     pub(super) fn save(&mut self, window: u32) {
         let usual = !self.recovered_before && self.mode != Mode::ProbeTrip;
         self.prior_window = if usual {
@@ -160,12 +173,12 @@ impl Bbr {
         };
     }
 
-    /// A time-out: the rate of the path is looked for again.
+    /// Notes a time-out: the search for a full path begins again.
     pub(super) fn timed_out(&mut self) {
         (self.full_rate, self.round_start, self.recovered_before) = (0.0, true, true);
     }
 
-    /// Data leaves after a pause in which the application had none.
+    /// Notes that data is sent after a pause in which the application had none.
     pub(super) fn restarts(&mut self, now: Instant, mss: u32) {
         self.idle_restart = true;
         (self.epoch_at, self.epoch_acked) = (now, 0);
@@ -174,7 +187,7 @@ impl Bbr {
         }
     }
 
-    /// An acknowledgement came: the window that is right now.
+    /// Updates the model after an acknowledgement. Returns the new window in segments.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
@@ -220,7 +233,7 @@ impl Bbr {
         }
     }
 
-    /// A running maximum over ten round trips by its three best (Nichols).
+    /// Updates the running maximum of the rate over ten round trips, kept as the three best values (Nichols).
     fn note_rate(&mut self, rate: f64) {
         let new = (self.rounds, rate);
         let [best, second, third] = &mut self.rates;
@@ -246,7 +259,7 @@ impl Bbr {
         }
     }
 
-    /// Acknowledgements come in bunches: what came beyond the rate may be on its way too.
+    /// Measures aggregation: acknowledgements come in bunches, so what arrives beyond the rate may be in flight too.
     fn update_extra(&mut self, now: Instant, sample: Option<&TcpRateSample>, state: &BbrInput) {
         if sample.is_none() || state.arrived == 0 {
             return;

@@ -1,17 +1,18 @@
-//! Memory of a receiver that is packets instead of bytes (Lantz, Nowicki and Theimer 1985, section 7.1): each packet that arrives
-//! takes a buffer, however small it is, until the application has read it.
+//! A receiver whose memory is packet buffers instead of bytes (Lantz, Nowicki and Theimer 1985, section 7.1): each
+//! packet that arrives occupies a buffer, however small it is, until the application has read it.
 //!
-//! It knows which buffers are taken by which part of the stream, and makes a window of those that are free. It holds no bytes, sends
-//! nothing and never decides when an acknowledgement leaves. Moving packets together takes no time here.
+//! [`TcpReceiveBuffers`] knows which part of the stream occupies which buffers, and computes a window from the free
+//! ones. It holds no bytes, sends nothing and never decides when to acknowledge. Moving packets together takes no time
+//! here.
 
 use super::options::PacketBuffers;
 use super::sequence_numbers::TcpStreamRange;
 use alloc::vec::Vec;
 
-/// Bytes of a small buffer.
+/// The size of a small buffer in bytes.
 const SMALL: u64 = PacketBuffers::SMALL as u64;
 
-/// A part of the stream, and the buffers that it takes.
+/// A part of the stream, and the number of buffers that it occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TcpBufferedRange {
     range: TcpStreamRange,
@@ -23,18 +24,18 @@ struct TcpBufferedRange {
 #[derive(Clone, Debug)]
 pub(super) struct TcpReceiveBuffers {
     plan: PacketBuffers,
-    /// Bytes that a buffer holds: those of the largest packet.
+    /// Bytes that a large buffer holds: those of the largest packet.
     size: u64,
     /// Bytes that a packet is expected to carry.
     expected: u64,
-    /// What is in them, in the order of the stream; nothing overlaps.
+    /// The parts of the stream in the buffers, ascending; they do not overlap.
     held: Vec<TcpBufferedRange>,
-    /// Packets that found none free.
+    /// Packets dropped because no buffer was free.
     dropped: u64,
 }
 
 impl TcpReceiveBuffers {
-    /// All free; a packet has at most `size` bytes.
+    /// Buffers that are all free; a packet has at most `size` bytes.
     pub(super) fn new(plan: PacketBuffers, size: u32) -> Self {
         let size = size.max(1);
         let expected = plan.expected.unwrap_or(size).clamp(1, size);
@@ -47,23 +48,24 @@ impl TcpReceiveBuffers {
         }
     }
 
+    /// The numbers of large and small buffers in use.
     fn used(&self) -> (u32, u32) {
         self.held.iter().fold((0, 0), |(large, small), held| {
             (large + held.large, small + held.small)
         })
     }
 
-    /// Bytes that so many buffers offer.
+    /// The window that this many free buffers offer, in bytes.
     fn offer(&self, large: u32, small: u32) -> u64 {
         u64::from(large) * self.expected + u64::from(small) * self.expected.min(SMALL)
     }
 
-    /// Bytes offered when all are free.
+    /// The window when all buffers are free, in bytes.
     pub(super) fn most(&self) -> u64 {
         self.offer(self.plan.packets, self.plan.small)
     }
 
-    /// Bytes that free buffers offer.
+    /// The window that the free buffers offer, in bytes.
     pub(super) fn window(&self) -> u64 {
         let (large, small) = self.used();
         self.offer(
@@ -72,13 +74,14 @@ impl TcpReceiveBuffers {
         )
     }
 
-    /// Packets that found no free buffer.
+    /// The number of packets dropped because no buffer was free.
     pub(super) const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// A packet with that part of the stream arrives, where `next` is expected: true when it is kept, or has nothing that is not kept
-    /// already. What comes behind a gap leaves a buffer for what fills it; else both ends would wait for ever.
+    /// Takes a packet with a part of the stream, where `next` is expected. Returns true when it is kept or contains
+    /// nothing new. A packet behind a gap must leave a buffer for the packet that fills the gap; otherwise both ends
+    /// would wait for ever.
     pub(super) fn keep(&mut self, packet: TcpStreamRange, next: u64) -> bool {
         let packet = TcpStreamRange {
             start: packet.start.max(next),
@@ -100,7 +103,7 @@ impl TcpReceiveBuffers {
         false
     }
 
-    /// The application has read everything before that place.
+    /// Frees buffers: the application has read everything before that place.
     pub(super) fn read(&mut self, upto: u64) {
         let size = self.size;
         self.held.retain_mut(|held| {
@@ -110,7 +113,7 @@ impl TcpReceiveBuffers {
         });
     }
 
-    /// What of a packet is not kept yet: what others hold at its ends is cut off.
+    /// The part of a packet that is not kept yet, without what other packets cover at its ends.
     fn missing(&self, packet: TcpStreamRange) -> Option<TcpStreamRange> {
         let mut range = packet;
         for held in &self.held {
@@ -123,7 +126,8 @@ impl TcpReceiveBuffers {
         (range.len() > 0).then_some(range)
     }
 
-    /// A buffer for a packet, large or small, once packets are moved together where that is wanted. So many large ones stay free.
+    /// A free buffer for a packet, as (1 large, 0 small) or (0, 1), if need be after moving packets together. `spare`
+    /// large buffers have to stay free.
     fn free_buffer(&mut self, range: TcpStreamRange, spare: u32) -> Option<(u32, u32)> {
         let free = |buffers: &Self| {
             let (large, small) = buffers.used();
@@ -141,7 +145,7 @@ impl TcpReceiveBuffers {
         })
     }
 
-    /// What a new packet covers whole is let go with its buffers.
+    /// Adds a packet, and frees the buffers of packets that it covers wholly.
     fn insert(&mut self, new: TcpBufferedRange) {
         self.held
             .retain(|held| held.range.end <= new.range.start || held.range.start >= new.range.end);
@@ -151,7 +155,7 @@ impl TcpReceiveBuffers {
         self.held.insert(place, new);
     }
 
-    /// Moves packets that follow each other together, where that frees a buffer.
+    /// Moves packets together that follow each other in the stream, where this frees a buffer.
     fn compact(&mut self) {
         let mut joined: Vec<TcpBufferedRange> = Vec::new();
         for next in &self.held {

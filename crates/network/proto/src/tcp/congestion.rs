@@ -1,22 +1,22 @@
-//! The congestion window: slow start, growth by the algorithm's own measure, the threshold after a loss.
+//! The congestion window: slow start, growth by the chosen algorithm, and the threshold after a loss.
 
 use super::cubic::{Cubic, HyStartInput};
 use stackline_core::time::{Duration, Instant};
 
-/// Segments that may leave at first (RFC 6928).
+/// The initial window in segments (RFC 6928).
 pub(super) const INITIAL_WINDOW: u32 = 10;
 /// The largest window in segments.
 const LARGEST: u32 = 1 << 24;
 
-/// Congestion control.
+/// The congestion control algorithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// RFC 9438 with HyStart.
+    /// CUBIC (RFC 9438) with HyStart.
     #[default]
     Cubic,
-    /// RFC 5681.
+    /// Reno (RFC 5681).
     Reno,
-    /// By the rate and the round trip of the path.
+    /// BBR: by the delivery rate and the round trip of the path.
     Bbr,
 }
 
@@ -32,7 +32,7 @@ impl Algorithm {
     }
 }
 
-/// The window of one sender, in segments.
+/// The congestion window and threshold of one sender, in segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TcpCongestion {
     pub(super) algorithm: Algorithm,
@@ -44,7 +44,7 @@ pub(super) struct TcpCongestion {
 }
 
 impl TcpCongestion {
-    /// `first`: segments that may leave at first.
+    /// `first` is the initial window in segments.
     pub(super) fn new(algorithm: Algorithm, first: u32) -> Self {
         let cubic = Cubic::default();
         Self {
@@ -64,7 +64,8 @@ impl TcpCongestion {
         self.window < self.threshold
     }
 
-    /// A round trip was measured.
+    /// Takes a round-trip sample; HyStart may end slow start by it. `acknowledged` and `next` are places, `allowance`
+    /// the time that the sender's own bursts may add.
     pub(super) fn sample(
         &mut self,
         now: Instant,
@@ -89,7 +90,7 @@ impl TcpCongestion {
         }
     }
 
-    /// So many segments arrived, and the window was in use.
+    /// Grows the window because `acked` segments have arrived while it was in use.
     pub(super) fn grow(&mut self, now: Instant, mut acked: u32) {
         if self.slow_start() {
             let grown = self
@@ -118,7 +119,7 @@ impl TcpCongestion {
         }
     }
 
-    /// Something was lost: computes the threshold.
+    /// Computes the threshold after a loss or a mark.
     pub(super) fn reduce(&mut self) {
         self.threshold = match self.algorithm {
             Algorithm::Cubic => self.cubic.threshold(self.window),
@@ -129,19 +130,19 @@ impl TcpCongestion {
         self.credit = 0;
     }
 
-    /// A time-out.
+    /// Resets the algorithm after a time-out.
     pub(super) fn reset(&mut self, now: Instant, next: u64) {
         self.cubic.reset(now, next);
         self.credit = 0;
     }
 
-    /// Sends again after so long with nothing in flight.
+    /// Notes that the sender sends after an idle time, which does not count for CUBIC's curve.
     pub(super) fn resume(&mut self, now: Instant, idle: Duration) {
         self.cubic.resume(now, idle);
     }
 }
 
-/// The threshold of Reno after a loss (RFC 5681), in segments.
+/// Reno's threshold after a loss (RFC 5681), in segments.
 const fn reno_threshold(window: u32) -> u32 {
     if window / 2 > 2 { window / 2 } else { 2 }
 }

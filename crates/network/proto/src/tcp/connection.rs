@@ -1,4 +1,4 @@
-//! The machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
+//! The TCP machine: one end of a connection, the application's operations, and the verbs `handle`, `poll`, `deadline`.
 
 use super::buffers::TcpReceiveBuffers;
 use super::event::TcpEventLog;
@@ -17,63 +17,44 @@ use stackline_core::time::{Duration, Instant};
 
 /// Largest send buffer by default, in bytes.
 pub(super) const SEND_BUFFER: u64 = 4 << 20;
-/// What a send buffer takes at first.
+/// The least size of a send buffer that grows with the window, in bytes.
 const FIRST_SEND_BUFFER: u64 = 16 << 10;
 
-/// The states of RFC 9293.
+/// The states of a connection (RFC 9293).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
     /// No connection.
     Closed,
-    /// It waits for a SYN.
+    /// Waits for a SYN.
     Listen,
-    /// It has sent a SYN.
+    /// Has sent a SYN.
     SynSent,
-    /// It has answered a SYN.
+    /// Has answered a SYN.
     SynReceived,
     /// Both sides may send.
     Established,
-    /// It has closed its half.
+    /// This end has closed its half.
     FinWait1,
-    /// It has closed its half, and the peer has acknowledged it.
+    /// This end has closed its half, and the peer has acknowledged that.
     FinWait2,
     /// The peer has closed its half.
     CloseWait,
-    /// Both have, at once.
+    /// Both ends have closed their halves at the same time.
     Closing,
-    /// Both have, the peer first.
+    /// Both ends have closed their halves, the peer first.
     LastAck,
-    /// Both have, acknowledged; late segments are still answered.
+    /// Both halves are closed and acknowledged; late segments are still answered.
     TimeWait,
 }
 
-/// Why it has to be polled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TcpPollCause {
-    /// Something leaves now.
-    Send,
-    /// What was sent is not acknowledged.
-    Retransmission,
-    /// The end of what was sent may be lost.
-    TailProbe,
-    /// What seems to be missing may only be late.
-    Reordering,
-    /// The peer's window may have opened.
-    WindowProbe,
-    /// An acknowledgement was kept back.
-    DelayedAcknowledgement,
-    /// The connection ends, or is given up.
-    End,
-}
-
-/// What there was to take.
+/// The result of taking received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpReceived {
-    /// So many bytes, at least one.
+    /// This many bytes were taken, at least one.
     Bytes(u64),
-    /// Nothing yet.
+    /// There is nothing to take yet.
     Nothing,
-    /// The peer has closed its half and everything is taken.
+    /// The peer has closed its half, and all data was taken.
     End,
     /// The connection was reset or given up.
     Broken,
@@ -82,76 +63,84 @@ pub enum TcpReceived {
 /// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpFacts {
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
-    /// Smoothed round trip time and its mean deviation; zero before the first sample.
+    /// The smoothed round trip time; zero before the first sample.
     pub rtt: Duration,
-    /// See `rtt`.
+    /// The mean deviation of the round trip time; zero before the first sample.
     pub rtt_deviation: Duration,
-    /// The least of the last minutes.
+    /// The least round trip time of the last minutes.
     pub least_rtt: Duration,
-    /// Congestion window in segments.
+    /// The congestion window, in segments.
     pub window: u32,
-    /// Slow start ends here, in segments.
+    /// The slow start threshold, in segments.
     pub threshold: u32,
     /// Bytes of data in a full segment.
     pub mss: u32,
     /// Time with unsent data or data in flight.
     pub busy: Duration,
-    /// Of it, held back by the peer's window.
+    /// The part of `busy` in which the peer's window held the sender back.
     pub receive_window_limited: Duration,
-    /// Of it, limited by a full send buffer that was all in flight.
+    /// The part of `busy` in which the send buffer was full and all of it in flight.
     pub send_buffer_limited: Duration,
-    /// The rest of it, by what kept the sender from sending more.
+    /// The rest of `busy`, by what kept the sender from sending more.
     pub spent: TcpLimitTimes,
     /// Bytes that the peer has acknowledged.
     pub bytes_acked: u64,
     /// Bytes that arrived in order.
     pub bytes_received: u64,
-    /// Memory of the send buffer now, and of the receive buffer, in bytes ([`socket_memory`]).
+    /// The present memory of the send buffer, in bytes ([`socket_memory`]).
     pub send_buffer: u64,
-    /// See `send_buffer`.
+    /// The present memory of the receive buffer, in bytes ([`socket_memory`]).
     pub receive_buffer: u64,
     /// Bytes sent and neither acknowledged nor marked as lost.
     pub in_flight: u64,
-    /// Bytes written that have not been sent.
+    /// Bytes that the application has written and that have not been sent.
     pub unsent: u64,
-    /// Bytes that have arrived and were not taken.
+    /// Bytes that have arrived in order and were not taken by the application.
     pub waiting: u64,
-    /// The peer's window.
+    /// The window that the peer offers, in bytes.
     pub peer_window: u64,
-    /// Packets that found no free buffer, where buffers are packets.
+    /// Packets dropped because no packet buffer was free ([`TcpOptions::packet_buffers`]).
     pub dropped: u64,
 }
 
-/// One end of a connection.
+/// One end of a TCP connection.
 #[derive(Clone, Debug)]
 pub struct TcpConnection {
     pub(super) options: TcpOptions,
     pub(super) state: TcpState,
+    /// The own port and the peer's.
     pub(super) ports: (u16, u16),
     pub(super) sender: TcpSender,
     pub(super) receiver: TcpReceiver,
-    /// Whether both sides use window scaling and timestamps.
+    /// Whether both sides use window scaling.
     pub(super) scaled: bool,
+    /// Whether both sides use timestamps.
     pub(super) timestamps: bool,
-    /// Times the SYN or its answer left.
+    /// How many times the SYN or its answer was sent.
     pub(super) syns: u32,
+    /// When the SYN or its answer was sent first.
     pub(super) syn_sent: Instant,
-    /// When the SYN leaves again, when TIME-WAIT ends.
+    /// When the SYN or its answer is sent again.
     pub(super) handshake: Option<Instant>,
+    /// When TIME-WAIT ends.
     pub(super) end: Option<Instant>,
+    /// When the last acceptable segment arrived.
     pub(super) last_received: Instant,
-    /// A reset has to leave, with that number.
+    /// A reset has to be sent: its sequence number, and what it acknowledges.
     pub(super) reset: Option<(u32, Option<u32>)>,
+    /// The connection was reset or given up.
     pub(super) broken: bool,
+    /// A probe that has to be sent although a window may be full.
     pub(super) push: Option<Push>,
-    /// Data has left since the sender's window was looked at.
+    /// Data was sent since the use of the congestion window was last checked.
     pub(super) sent: bool,
+    /// The last write found too little room in the send buffer.
     pub(super) wants_room: bool,
-    /// The last write leaves now, even if small, as far as the windows allow.
+    /// Unsent data is sent without waiting for Nagle's algorithm, as far as the windows allow: a write found no room.
     pub(super) pushes: bool,
-    /// Something may have to leave.
+    /// There may be a segment to send: [`Self::poll`] has to look.
     pub(super) output_pending: bool,
     /// Recorded events, if tracing is enabled.
     pub(super) trace: Option<Box<TcpEventLog>>,
@@ -201,7 +190,7 @@ impl TcpConnection {
         }
     }
 
-    /// Bytes of a full segment, its options among them.
+    /// Bytes of data and options in a full segment of packets of `mtu` bytes.
     pub(super) const fn mss_of(mtu: u32) -> u32 {
         let least = 68;
         let mtu = if mtu < least {
@@ -214,25 +203,25 @@ impl TcpConnection {
         mtu - IPV4_HEADER - TCP_HEADER
     }
 
-    /// Asks for a connection: from the own port to the peer's, `first` is the number of its SYN.
+    /// Opens a connection by a SYN. `ports` are the own port and the peer's, `first` is the sequence number of the SYN.
     #[must_use]
     pub fn connect(now: Instant, options: TcpOptions, ports: (u16, u16), first: u32) -> Self {
         Self::new(options, ports, first, TcpState::SynSent, now)
     }
 
-    /// Waits for a connection at a port; `first` is the number of the SYN that will answer.
+    /// Waits for a connection at a port; `first` is the sequence number of the SYN that will answer.
     #[must_use]
     pub fn listen(now: Instant, options: TcpOptions, port: u16, first: u32) -> Self {
         Self::new(options, (port, 0), first, TcpState::Listen, now)
     }
 
-    /// Where it is in its life.
+    /// The state of the connection.
     #[must_use]
     pub const fn state(&self) -> TcpState {
         self.state
     }
 
-    /// Bytes that can be taken.
+    /// Bytes that the application can take.
     #[must_use]
     pub fn readable(&self) -> u64 {
         self.receiver.waiting()
@@ -247,11 +236,12 @@ impl TcpConnection {
         }
     }
 
-    /// Bytes that there is room for in a send buffer that grows with the window.
+    /// The free bytes of a send buffer that grows with the window.
     fn room(&self) -> u64 {
         self.send_buffer().saturating_sub(self.sender.held())
     }
 
+    /// The size of the send buffer in bytes: fixed by the options, or two congestion windows within bounds.
     fn send_buffer(&self) -> u64 {
         self.options.send_buffer.map_or_else(
             || {
@@ -263,7 +253,8 @@ impl TcpConnection {
         )
     }
 
-    /// A send buffer of a fixed size, or one that takes little that has not left.
+    /// The state of a send buffer with a fixed size or a bound of unsent bytes; `None` for one that only grows with the
+    /// window.
     fn bounded_buffer(&self) -> Option<SendBuffer> {
         let (limit, description, lowat) =
             match (self.options.send_buffer, self.options.notsent_lowat) {
@@ -273,7 +264,7 @@ impl TcpConnection {
                     send_buffer::DESCRIPTION,
                     lowat,
                 ),
-                // One that grows with the window has room for the descriptions of all of it.
+                // A buffer that grows with the window has room for the descriptions of all its blocks.
                 (None, lowat) => (self.send_buffer(), 0, lowat),
             };
         let sender = &self.sender;
@@ -300,7 +291,7 @@ impl TcpConnection {
         })
     }
 
-    /// How many of so many bytes the send buffer takes.
+    /// How many of `wanted` bytes the send buffer accepts.
     fn take(&mut self, wanted: u64) -> u64 {
         let Some(buffer) = self.bounded_buffer() else {
             return wanted.min(self.room());
@@ -319,7 +310,8 @@ impl TcpConnection {
         open && !self.sender.fin
     }
 
-    /// Hands over bytes; how many there was room for. `None` when the connection is broken or its half closed.
+    /// Writes bytes of the application. Returns how many there was room for; `None` when the connection is broken or
+    /// its half closed.
     pub fn send(&mut self, now: Instant, bytes: u64) -> Option<u64> {
         if !self.may_send() {
             return None;
@@ -336,7 +328,7 @@ impl TcpConnection {
         Some(accepted)
     }
 
-    /// Takes at most so many bytes.
+    /// Takes at most `most` bytes that have arrived in order.
     pub fn receive(&mut self, now: Instant, most: u64) -> TcpReceived {
         match self.receiver.take(now, most) {
             0 if self.receiver.waiting() > 0 => TcpReceived::Nothing,
@@ -350,7 +342,7 @@ impl TcpConnection {
         }
     }
 
-    /// Closes the own half: a FIN follows the data.
+    /// Closes the own half of the connection: a FIN follows the data.
     pub fn close(&mut self) {
         self.output_pending = true;
         match self.state {
@@ -378,25 +370,25 @@ impl TcpConnection {
         self.terminate(true);
     }
 
-    /// Small segments leave at once from now on.
+    /// Turns Nagle's algorithm off: small segments are sent at once from now on.
     pub fn set_nodelay(&mut self) {
         self.sender.nodelay = true;
         self.output_pending = true;
     }
 
-    /// Whether small segments leave at once.
+    /// Whether Nagle's algorithm is off.
     #[must_use]
     pub const fn nodelay(&self) -> bool {
         self.sender.nodelay
     }
 
-    /// Its options.
+    /// The options of the connection.
     #[must_use]
     pub const fn options(&self) -> &TcpOptions {
         &self.options
     }
 
-    /// Memory of the receive buffer: what was asked for, or what its window needs.
+    /// The memory of the receive buffer in bytes: as requested, or as its window needs.
     fn receive_memory(&self) -> u64 {
         let mss = self.sender.mss;
         let needed = |window| socket_memory::for_window(window, mss.into());
@@ -406,7 +398,7 @@ impl TcpConnection {
         )
     }
 
-    /// Ends the connection.
+    /// Ends the connection and stops all timers; `broken` if it did not end in order.
     pub(super) fn terminate(&mut self, broken: bool) {
         self.state = TcpState::Closed;
         self.broken |= broken;
@@ -418,7 +410,7 @@ impl TcpConnection {
         self.output_pending = true;
     }
 
-    /// Takes note of what holds the sender up.
+    /// Notes what keeps the sender from sending more at this moment, for the time accounting.
     pub(super) fn account_time(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let limit = if sender.una >= sender.queued || sender.una == 0 {
@@ -478,7 +470,7 @@ impl TcpConnection {
         self.emit_changes();
     }
 
-    /// Where in the own stream a segment of it lies: bytes before its first one, since the connection began.
+    /// The offset in the own stream of the data of a segment that this end has sent: the number of bytes before it.
     #[must_use]
     #[inline]
     pub const fn place(&self, segment: &TcpSegment) -> u64 {
@@ -488,7 +480,7 @@ impl TcpConnection {
         }
     }
 
-    /// The next segment that leaves now, until there is none.
+    /// The next segment to send now; `None` when there is no more.
     pub fn poll(&mut self, now: Instant) -> Option<TcpSegment> {
         self.handle_timers(now);
         if !self.output_pending {

@@ -1,43 +1,49 @@
-//! CUBIC (RFC 9438) as Linux has it: C = 0.4, beta = 0.7, fast convergence, Reno's window where that is larger, and HyStart
-//! with both of its detectors. The window is in segments, times are the sender's.
+//! CUBIC (RFC 9438) as in Linux: C = 0.4, beta = 0.7, fast convergence, Reno's window where that is larger, and HyStart
+//! with both of its detectors. Windows are in segments, times are the sender's.
 
 use stackline_core::time::{Duration, Instant};
 
 /// C of the cubic curve, in segments per cubic second.
 const C: f64 = 0.4;
-/// What is left of the window after a loss: 717 of 1024.
+/// The factor by which a loss reduces the window: 717/1024.
 const BETA: f64 = 717.0 / 1024.0;
-/// HyStart leaves windows below this alone, in segments.
+/// HyStart ignores windows below this, in segments.
 const HYSTART_FROM: u32 = 16;
-/// Acknowledgements at most so far apart belong to one train, in ns.
+/// Acknowledgements at most this far apart belong to one train, in ns.
 const TRAIN_GAP: u64 = 2_000_000;
-/// Samples of a round trip before its delay is judged.
+/// Samples in a round trip before its delay is judged.
 const SAMPLES: u32 = 8;
-/// The delay may rise by an eighth, within these bounds, in ns.
+/// HyStart ends slow start when the delay rises by more than an eighth, but at least this, in ns.
 const RISE_LEAST: u64 = 4_000_000;
+/// The upper bound of that rise, in ns.
 const RISE_MOST: u64 = 16_000_000;
-/// The curve is looked at again after so long without a change, in ns: a thirty-second of a second.
+/// The curve is computed again after this time without a change of the window, in ns: 1/32 s.
 const STALE: u64 = 31_250_000;
-/// Within this time after a loss round trips are not looked at, in ns.
+/// Round trips within this time after the beginning of an epoch are ignored, in ns.
 const AFTER_LOSS: u64 = 1_000_000_000;
 
-/// The state of one connection.
+/// The CUBIC state of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cubic {
     /// Acknowledgements for which the window grows by one segment.
     count: u32,
-    /// Window before the last loss, 0 before any.
+    /// The window before the last loss, 0 before any.
     last_max: u32,
+    /// The window for which `count` was computed.
     last_window: u32,
+    /// When `count` was computed.
     looked_at: Instant,
+    /// The window at the plateau of the curve.
     origin: f64,
     /// Seconds from the beginning of the epoch to the plateau.
     k: f64,
     /// Least round trip measured, in ns; 0 before any.
     delay_min: u64,
+    /// When the present curve began; `None` until the window grows after a loss.
     epoch: Option<Instant>,
+    /// Segments acknowledged that Reno's estimate has not counted.
     acknowledged: u32,
-    /// What Reno would have.
+    /// The window that Reno would have.
     friendly: u32,
     hystart: HyStart,
 }
@@ -46,13 +52,17 @@ pub(super) struct Cubic {
 /// round trip, or when the round trip becomes longer.
 #[derive(Clone, Copy, Debug, Default)]
 struct HyStart {
+    /// The end of slow start was found.
     found: bool,
+    /// When this round began.
     begun: Instant,
+    /// When the last acknowledgement of the train came.
     last: Instant,
-    /// The round ends behind this place.
+    /// The round ends when more than this place is acknowledged.
     end: u64,
-    /// Least round trip of this round and how many samples it has.
+    /// The least round trip of this round, in ns.
     least: u64,
+    /// The number of samples in this round.
     samples: u32,
 }
 
@@ -86,7 +96,7 @@ impl Cubic {
         ((f64::from(window) * BETA) as u32).max(2)
     }
 
-    /// A time-out: resets everything but the least round trip.
+    /// Resets everything after a time-out, also the least round trip, as in Linux.
     pub(super) fn reset(&mut self, now: Instant, next: u64) {
         *self = Self {
             delay_min: 0,
@@ -95,7 +105,7 @@ impl Cubic {
         self.begin(now, next);
     }
 
-    /// The sender was idle for so long: the curve does not go on meanwhile.
+    /// Moves the beginning of the curve by an idle time, so that the curve does not advance meanwhile.
     pub(super) fn resume(&mut self, now: Instant, idle: Duration) {
         if let Some(epoch) = self.epoch {
             let later = epoch + idle;
@@ -103,7 +113,7 @@ impl Cubic {
         }
     }
 
-    /// A round trip was measured. True when slow start is to end.
+    /// Takes a round-trip sample. Returns true when slow start is to end.
     pub(super) fn sample(
         &mut self,
         now: Instant,
@@ -126,6 +136,7 @@ impl Cubic {
         }
     }
 
+    /// HyStart's two detectors. Returns whether slow start is to end.
     fn detect(&mut self, now: Instant, rtt: u64, round: &HyStartInput) -> bool {
         let hystart = &mut self.hystart;
         if round.acknowledged > hystart.end {
@@ -148,7 +159,8 @@ impl Cubic {
         hystart.found
     }
 
-    /// Acknowledgements for which the window is to grow by one segment, when `acked` segments arrived.
+    /// The number of acknowledgements for which the window is to grow by one segment, when `acked` segments have
+    /// arrived.
     pub(super) fn count(&mut self, now: Instant, window: u32, acked: u32) -> u32 {
         self.acknowledged += acked;
         let stale = now.since(self.looked_at).0 > STALE;
@@ -161,6 +173,7 @@ impl Cubic {
         self.count
     }
 
+    /// The number of acknowledgements for a growth of one segment by the cubic curve.
     fn curve(&mut self, now: Instant, window: u32, acked: u32) -> u32 {
         let epoch = if let Some(epoch) = self.epoch {
             epoch
@@ -172,7 +185,7 @@ impl Cubic {
             self.origin = f64::from(self.last_max.max(window));
             now
         };
-        // Where the window should be in a round trip from now.
+        // The window that the curve has one round trip from now.
         let t = (now.since(epoch) + Duration(self.delay_min)).seconds() - self.k;
         let off = libm::floor(C * libm::fabs(t * t * t));
         let target = if t < 0.0 {
@@ -193,7 +206,7 @@ impl Cubic {
         }
     }
 
-    /// Grows at least as Reno would after the same loss.
+    /// Lowers `count` if Reno's window would be larger after the same loss.
     fn emulate_reno(&mut self, window: u32) {
         let each = ((f64::from(window) * (1.0 + BETA) / (1.0 - BETA) / 3.0) as u32).max(1);
         self.friendly += self.acknowledged / each;
@@ -204,15 +217,16 @@ impl Cubic {
     }
 }
 
-/// Inputs of HyStart about a sender in slow start.
+/// The state of a sender in slow start that HyStart needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HyStartInput {
     /// Window in segments.
     pub(super) window: u32,
-    /// First place not acknowledged, and next to be sent.
+    /// The first place not acknowledged.
     pub(super) acknowledged: u64,
+    /// The next place to be sent.
     pub(super) next: u64,
-    /// What bursts of the sender may add to the length of a train.
+    /// The time that bursts of the sender may add to the length of a train.
     pub(super) allowance: Duration,
 }
 

@@ -1,10 +1,10 @@
-//! How fast segments arrive: what was delivered between the sending of a segment and its acknowledgement, as Linux samples it
-//! (draft-cheng-iccrg-delivery-rate-estimation). Kept only for who paces by it.
+//! Samples the delivery rate: how many segments were delivered between the sending of a segment and its
+//! acknowledgement, as in Linux (draft-cheng-iccrg-delivery-rate-estimation). Kept only for senders that pace by it.
 
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
-/// What was known when something left.
+/// The state when a segment was sent.
 #[derive(Clone, Copy, Debug)]
 struct TcpDeliveryStamp {
     sent: Instant,
@@ -14,34 +14,37 @@ struct TcpDeliveryStamp {
     app_limited: bool,
 }
 
-/// One acknowledgement's worth.
+/// The rate sample of one acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TcpRateSample {
     /// Segments delivered within `interval`.
     pub(super) delivered: u64,
     pub(super) interval: Duration,
-    /// Segments that had been delivered when the newest of these left.
+    /// Segments delivered in all when the newest segment of the sample was sent.
     pub(super) prior_delivered: u64,
-    /// The sender had nothing to send meanwhile.
+    /// The application had nothing to send in that time.
     pub(super) app_limited: bool,
 }
 
-/// The count of one sender.
+/// The delivery counts of one sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TcpDeliveryRate {
     /// Segments delivered in all.
     pub(super) delivered: u64,
+    /// When a segment was last delivered.
     delivered_at: Instant,
-    /// When the newest segment left that has arrived, and where it ends.
+    /// When the newest segment was sent that has arrived.
     first_sent: Instant,
+    /// The end of that segment.
     newest_end: u64,
-    /// Until so many are delivered, samples are of an application that had nothing to send.
+    /// Until this many segments are delivered, samples are limited by the application; 0: they are not.
     app_limited: u64,
+    /// One stamp for each instant at which segments in flight were sent.
     stamps: VecDeque<TcpDeliveryStamp>,
 }
 
 impl TcpDeliveryRate {
-    /// Something leaves, with so many segments in flight before it.
+    /// Notes that a segment is sent, with `in_flight` segments in flight before it.
     pub(super) fn sends(&mut self, now: Instant, in_flight: u32) {
         if in_flight == 0 {
             (self.first_sent, self.delivered_at) = (now, now);
@@ -57,17 +60,18 @@ impl TcpDeliveryRate {
         }
     }
 
-    /// The application has nothing more to send, though more could leave.
+    /// Notes that the application has nothing more to send, though more could be sent.
     pub(super) fn idle(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// Whether the application had nothing to send lately.
+    /// Whether the application recently had nothing to send.
     pub(super) const fn is_app_limited(&self) -> bool {
         self.app_limited > 0
     }
 
-    /// So many segments arrived, of which the one that ends at `newest.1` left last, at `newest.0`.
+    /// Notes that `segments` segments arrived. `newest` is the one that was sent last: when, and its end. Returns a
+    /// rate sample if there is a valid one.
     pub(super) fn arrives(
         &mut self,
         now: Instant,

@@ -1,22 +1,22 @@
-//! Explicit congestion notification (RFC 3168), as Linux does it: what both ends agree on, what a receiver echoes, and when a sender
-//! says that it has slowed down. The window itself is made smaller where losses make it smaller.
+//! Explicit congestion notification (RFC 3168), as in Linux: what both ends agree on, what a receiver echoes, and when
+//! a sender reports that it has slowed down. The window itself is reduced where losses reduce it.
 
 use super::segment::TcpFlags;
 
-/// The two bits of an IP header.
+/// The two ECN bits of an IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codepoint {
-    /// Queues have to drop it.
+    /// Not ECN-capable: queues have to drop the packet instead of marking it.
     #[default]
     NotCapable,
-    /// Queues may mark it: ECT(0).
+    /// ECT(0): queues may mark the packet.
     Capable,
-    /// A queue has marked it: congestion experienced.
+    /// Congestion experienced: a queue has marked the packet.
     Marked,
 }
 
 impl Codepoint {
-    /// As it is on the wire.
+    /// The bits on the wire.
     pub(super) const fn bits(self) -> u8 {
         match self {
             Self::NotCapable => 0,
@@ -26,19 +26,19 @@ impl Codepoint {
     }
 }
 
-/// One end's part.
+/// The ECN state of one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TcpEcn {
-    /// Both ends take part.
+    /// Both ends have agreed to use ECN.
     pub(super) agreed: bool,
-    /// A mark came: every segment says so until the peer says that it has slowed down.
+    /// A marked packet has arrived: every segment echoes this until the peer reports that it has slowed down.
     echoes: bool,
-    /// The window was made smaller, and this was not reported to the peer yet.
+    /// The window was reduced, and this was not reported to the peer yet.
     slowed: bool,
 }
 
 impl TcpEcn {
-    /// The flags with which a SYN asks for it, or the answer grants it.
+    /// The flags with which a SYN asks for ECN, or its answer grants it.
     pub(super) const fn of_syn(self, answers: bool) -> TcpFlags {
         if answers {
             TcpFlags::ECE
@@ -47,12 +47,13 @@ impl TcpEcn {
         }
     }
 
-    /// Whether the peer's SYN asks for it, or its answer grants it.
+    /// Whether the peer's SYN asks for ECN, or its answer grants it.
     pub(super) const fn wanted(flags: TcpFlags) -> bool {
         flags.has(TcpFlags::ECE) && flags.has(TcpFlags::CWR) != flags.has(TcpFlags::ACK)
     }
 
-    /// Data arrived. True where it is acknowledged soon: the first mark, or a sender that slowed down and may have little on its way.
+    /// Handles arriving data. Returns true when it has to be acknowledged soon: it has the first mark, or its sender
+    /// has slowed down and may have little in flight.
     pub(super) fn arrives(&mut self, codepoint: Codepoint, flags: TcpFlags) -> bool {
         if !self.agreed {
             return false;
@@ -64,17 +65,17 @@ impl TcpEcn {
         slowed || first
     }
 
-    /// Whether an acknowledgement says that a mark came.
+    /// Whether an acknowledgement echoes a mark.
     pub(super) const fn is_echo(self, flags: TcpFlags) -> bool {
         self.agreed && flags.has(TcpFlags::ECE) && !flags.has(TcpFlags::SYN)
     }
 
-    /// The window was made smaller, for whatever reason.
+    /// Notes that the window was reduced, for whatever reason.
     pub(super) const fn slow(&mut self) {
         self.slowed = self.agreed;
     }
 
-    /// The flags of a segment that leaves, with new data or not; and what queues may do to it.
+    /// The ECN flags and the codepoint of a segment that is sent, with new data or not.
     pub(super) const fn leaves(&mut self, new_data: bool) -> (TcpFlags, Codepoint) {
         let mut flags = if self.echoes {
             TcpFlags::ECE

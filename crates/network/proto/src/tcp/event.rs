@@ -4,21 +4,21 @@
 use super::sender::TcpRecoveryPhase;
 use alloc::vec::Vec;
 
-/// Why data leaves again.
+/// Why data is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpResendReason {
     /// Everything in flight was marked as lost when the retransmission timer expired.
     Timeout,
     /// Acknowledgements of later data show that it is missing.
     Missing,
-    /// The end of what was sent may be lost.
+    /// The last segments of what was sent may be lost (tail loss probe).
     TailProbe,
     /// Nobody has answered the SYN, or its answer.
     Handshake,
 }
 
 impl TcpResendReason {
-    /// The word for it in events.
+    /// The reason as a word, as events show it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -33,14 +33,14 @@ impl TcpResendReason {
 /// Something that a connection did. Offsets count bytes of the stream, from the first after connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpConnectionEvent {
-    /// New data leaves.
+    /// New data is sent.
     Sent {
         /// Where it begins.
         offset: u64,
         /// How much it is.
         bytes: u64,
     },
-    /// Data leaves again.
+    /// Data is sent again.
     Again {
         /// Where it begins.
         offset: u64,
@@ -56,16 +56,16 @@ pub enum TcpConnectionEvent {
         /// `open`, `disorder`, `cwr`, `recovery` or `loss`.
         state: &'static str,
     },
-    /// The receive queue is full: the window offered is none, or a packet found no free buffer.
+    /// The receive queue is full: the offered window is zero, or a packet found no free buffer.
     Full {
-        /// The byte that would be next.
+        /// The offset of the next expected byte.
         offset: u64,
         /// Bytes in the queue.
         queued: u64,
     },
 }
 
-/// Recorded events, and the state compared with.
+/// The recorded events, and the last recorded state, with which the present one is compared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TcpEventLog {
     pub(super) events: Vec<TcpConnectionEvent>,

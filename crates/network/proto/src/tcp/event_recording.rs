@@ -1,4 +1,4 @@
-//! Records the events of a connection while tracing is enabled. Otherwise it keeps nothing.
+//! Records the events of a connection while tracing is enabled. Otherwise nothing is kept.
 
 use super::connection::TcpConnection;
 use super::event::{TcpConnectionEvent, TcpResendReason};
@@ -7,7 +7,7 @@ use super::sequence_numbers::TcpStreamRange;
 use alloc::boxed::Box;
 
 impl TcpRecoveryPhase {
-    /// As the kernel names it.
+    /// Linux's name of the phase.
     const fn word(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -32,7 +32,7 @@ impl TcpConnection {
             .flat_map(|trace| trace.events.drain(..))
     }
 
-    /// A range of the stream leaves.
+    /// Records that a range of the stream is sent; `again` is the reason if it was sent before.
     #[inline]
     pub(super) fn emit_range(&mut self, range: TcpStreamRange, again: Option<TcpResendReason>) {
         if let Some(trace) = &mut self.trace {
@@ -56,7 +56,7 @@ impl TcpConnection {
         }
     }
 
-    /// A SYN or its answer leaves again.
+    /// Records that a SYN or its answer is sent again.
     pub(super) fn emit_handshake(&mut self) {
         if let Some(trace) = &mut self.trace {
             trace.events.push(TcpConnectionEvent::Again {
@@ -67,7 +67,7 @@ impl TcpConnection {
         }
     }
 
-    /// A packet found no free buffer.
+    /// Records that a packet found no free buffer.
     pub(super) fn emit_full(&mut self) {
         let (offset, queued) = (
             self.receiver.next.saturating_sub(1),

@@ -1,5 +1,5 @@
-//! How much may leave while losses are repaired: proportional rate reduction (RFC 6937), tail loss probes (RFC 8985), and the
-//! way back where it was for nothing (RFC 3522). `rack` says what is lost, `timeout_recovery` what a time-out does.
+//! How much may be sent while losses are repaired: proportional rate reduction (RFC 6937), tail loss probes (RFC 8985),
+//! and undoing a needless reduction (RFC 3522). `rack` says what is lost, `timeout_recovery` what a time-out does.
 
 use super::options::Recovery;
 use super::sender::{TcpRecoveryPhase, TcpSender, TcpTimerPurpose, Undo};
@@ -7,7 +7,7 @@ use super::sequence_numbers::TcpStreamRange;
 use stackline_core::time::{Duration, Instant};
 
 impl TcpSender {
-    /// Everything is acknowledged that was sent when the phase began.
+    /// Ends the phase: everything is acknowledged that was sent when it began.
     pub(super) fn leave_phase(&mut self) {
         match self.phase {
             TcpRecoveryPhase::Reduction if self.una == self.high => return,
@@ -25,6 +25,7 @@ impl TcpSender {
         self.undo = None;
     }
 
+    /// Begins to repair losses.
     pub(super) fn enter_recovery(&mut self) {
         if self.phase != TcpRecoveryPhase::Reduction {
             self.begin_reduction();
@@ -33,6 +34,7 @@ impl TcpSender {
         self.probe = None;
     }
 
+    /// Begins to reduce the window, and remembers the old one.
     fn begin_reduction(&mut self) {
         self.save_undo();
         self.prior = self.congestion.window;
@@ -42,13 +44,14 @@ impl TcpSender {
         self.high = self.next;
     }
 
-    /// A mark came: the window falls as after a loss, and nothing has to be sent again.
+    /// Reduces the window after a congestion mark, as after a loss, with nothing to send again.
     pub(super) fn slow_down(&mut self) {
         self.begin_reduction();
         self.undo = None;
         self.phase = TcpRecoveryPhase::Reduction;
     }
 
+    /// Computes the reduced threshold; a paced sender's model saves the window.
     pub(super) fn reduce_window(&mut self) {
         let window = self.congestion.window;
         self.congestion.reduce();
@@ -57,6 +60,7 @@ impl TcpSender {
         }
     }
 
+    /// Remembers window and threshold in case the reduction proves needless.
     pub(super) fn save_undo(&mut self) {
         let (window, threshold) = (self.congestion.window, self.congestion.threshold);
         self.undo = Some(Undo {
@@ -66,7 +70,7 @@ impl TcpSender {
         });
     }
 
-    /// Lets as much leave as brings the window to its threshold when a window has arrived.
+    /// Sets the window during a reduction (RFC 6937): it reaches the threshold when a whole window has arrived.
     pub(super) fn reduce(&mut self, advanced: bool, arrived: u32, lost: u32) {
         self.delivered += arrived;
         let (threshold, in_flight) = (self.congestion.threshold, self.in_flight());
@@ -80,12 +84,13 @@ impl TcpSender {
                 self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
             more.min(threshold - in_flight)
         };
-        // The first of what is lost leaves at once.
+        // The first lost segment is sent at once.
         let may = may.max(u32::from(sent == 0));
         self.congestion.window = (in_flight + may).max(1);
     }
 
-    /// It was for nothing if what is acknowledged now arrived before anything had been sent again.
+    /// Undoes the reduction if the acknowledged data arrived before anything was sent again, as its echoed timestamp
+    /// shows.
     pub(super) fn try_undo(&mut self, now: Instant, echoed: Option<Duration>) {
         let Some(Undo {
             window,
@@ -96,7 +101,7 @@ impl TcpSender {
             return;
         };
         let Some(echoed) = echoed else { return };
-        // The time echoed is in whole ms.
+        // Timestamps are in whole ms, hence 2 ms of tolerance.
         if echoed.0 < now.since(sent_again).0 + 2_000_000 || self.phase < TcpRecoveryPhase::Recovery
         {
             return;
@@ -104,14 +109,15 @@ impl TcpSender {
         self.congestion.window = self.congestion.window.max(window);
         self.congestion.threshold = self.congestion.threshold.max(threshold);
         self.undo = None;
-        // Where the receiver has reported duplicates too, what filled the hole was late and not sent again: that is reordering.
+        // If the receiver has also reported duplicates, the segment that filled the gap was late and not lost: that is
+        // reordering.
         self.reordered |= self.una < self.high && self.reordering_window.has_grown();
         self.board
             .nothing_is_lost(self.phase == TcpRecoveryPhase::Loss);
         self.phase = TcpRecoveryPhase::Open;
     }
 
-    /// An acknowledgement of everything up to a place, while a probe may be out.
+    /// Ends a tail loss probe when everything up to its end is acknowledged.
     pub(super) fn probe_acknowledged(&mut self, upto: u64) {
         let Some((end, again)) = self.probe else {
             return;
@@ -126,7 +132,7 @@ impl TcpSender {
         }
     }
 
-    /// The timer came. True when something is to be sent although the window may be full.
+    /// Handles the sender's timer. Returns a probe that has to be sent although the window may be full.
     pub(super) fn timer_expired(&mut self, now: Instant, wait: TcpTimerPurpose) -> Option<Push> {
         self.timer = None;
         match wait {
@@ -156,7 +162,7 @@ impl TcpSender {
         }
     }
 
-    /// What is lost and may leave again now.
+    /// The next lost segment that may be sent again now.
     pub(super) fn lost(&mut self) -> Option<TcpStreamRange> {
         if self.board.lost == 0 || (self.in_flight() >= self.congestion.window && !self.again) {
             return None;
@@ -165,7 +171,7 @@ impl TcpSender {
         (range.start < self.edge() || range.start <= self.una).then_some(range)
     }
 
-    /// A range leaves again.
+    /// Notes that a range is sent again.
     pub(super) fn sends_again(&mut self, range: TcpStreamRange, now: Instant) {
         self.paces(now, range.len());
         self.again = false;
@@ -194,11 +200,11 @@ impl TcpSender {
     }
 }
 
-/// What a timer sends although a window may be full.
+/// A probe that a timer sends although a window may be full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Push {
     /// New data, or the last segment again.
     TailProbe,
-    /// What fits into the peer's window, or nothing, to be answered.
+    /// As much data as fits into the peer's window, or none: the peer has to answer.
     WindowProbe,
 }

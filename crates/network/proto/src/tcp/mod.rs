@@ -1,10 +1,11 @@
 //! One end of a TCP connection over IPv4, with the algorithms and defaults of Linux: CUBIC with HyStart, RACK and tail loss
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
-//! Options turn single parts of it into those of hosts of 1995: `reno`, `rtt`, first windows, acknowledgements.
+//! A "place" is a position in one direction's sequence space, in 64 bits: place 0 is the SYN, place 1 the first byte.
+//! Options replace single parts by those of hosts of 1995: `reno`, `rtt`, first windows, acknowledgements.
 //!
-//! It does no I/O, reads no clock and carries no bytes: [`TcpConnection`] takes segments and instants, yields segments to
-//! send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
+//! The machine does no I/O, reads no clock and carries no bytes: [`TcpConnection`] takes segments and instants, yields
+//! segments to send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -64,7 +65,7 @@ mod window;
 mod tests;
 
 pub use congestion::Algorithm;
-pub use connection::{TcpConnection, TcpFacts, TcpPollCause, TcpReceived, TcpState};
+pub use connection::{TcpConnection, TcpFacts, TcpReceived, TcpState};
 pub use ecn::Codepoint;
 pub use event::{TcpConnectionEvent, TcpResendReason};
 pub use options::{PacketBuffers, Recovery, TcpOptions};

@@ -1,4 +1,4 @@
-//! Options of a connection, with the defaults of Linux.
+//! Options of a TCP connection, with the defaults of Linux.
 
 use super::congestion::{Algorithm, INITIAL_WINDOW};
 use super::rtt_and_timeout::Timeouts;
@@ -7,83 +7,89 @@ use stackline_core::time::Duration;
 /// How a sender finds and repairs losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recovery {
-    /// By selective acknowledgements and times (RFC 2018, RFC 8985, RFC 6937).
+    /// By selective acknowledgements and send times (RFC 2018, RFC 8985, RFC 6937).
     #[default]
     Linux,
-    /// By counting duplicates, one loss a window.
+    /// By counting duplicate acknowledgements; repairs one loss a window without a time-out.
     Reno,
 }
 
 /// Buffers of packets in which a receiver keeps what its application has not read (Lantz, Nowicki and Theimer 1985, section 7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketBuffers {
-    /// Buffers that hold a packet of any size each.
+    /// The number of buffers that hold one packet of any size each.
     pub packets: u32,
-    /// Buffers beside them for packets of at most [`PacketBuffers::SMALL`] bytes.
+    /// The number of further buffers, for packets of at most [`PacketBuffers::SMALL`] bytes.
     pub small: u32,
-    /// Bytes that a packet is expected to carry, at most those of a full segment; without it so many.
+    /// Bytes that a packet is expected to carry, at most those of a full segment; `None`: a full segment. The offered
+    /// window is computed with it.
     pub expected: Option<u32>,
-    /// When none is free, packets that follow each other are moved together.
+    /// When no buffer is free, packets that follow each other in the stream are moved together.
     pub compaction: bool,
 }
 
 impl PacketBuffers {
-    /// Bytes of data that a small buffer holds.
+    /// Bytes of data that fit into a small buffer.
     pub const SMALL: u32 = 128;
 }
 
 /// Options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOptions {
-    /// Congestion control.
+    /// The congestion control algorithm.
     pub congestion: Algorithm,
     /// How losses are found and repaired; with [`Recovery::Reno`] nothing is acknowledged selectively.
     pub recovery: Recovery,
-    /// Small segments are not held back.
+    /// Small segments are not held back (TCP_NODELAY: no Nagle algorithm).
     pub nodelay: bool,
-    /// It asks for explicit congestion notification, and grants it.
+    /// Asks for explicit congestion notification (ECN), and grants it to a peer that asks.
     pub ecn: bool,
-    /// Largest IPv4 packet in bytes that it sends or takes.
+    /// The largest IPv4 packet that this end sends or accepts, in bytes.
     pub mtu: u32,
-    /// Bytes asked for what is not acknowledged ([`stackline_core::socket_memory::send_memory`]); by default as many as two windows hold, up to 4 MiB.
+    /// The requested send buffer (SO_SNDBUF) in bytes, for data that is not acknowledged
+    /// ([`stackline_core::socket_memory::send_memory`]). `None`: as many bytes as two windows hold, up to 4 MiB.
     pub send_buffer: Option<u64>,
-    /// No more is taken while so many bytes have not left (TCP_NOTSENT_LOWAT); a writer that waits is woken at half of them.
+    /// No more data is accepted while this many bytes have not been sent (TCP_NOTSENT_LOWAT); a waiting writer is woken
+    /// at half of them.
     pub notsent_lowat: Option<u64>,
-    /// Bytes asked for what has arrived, of which a part is offered ([`stackline_core::socket_memory::offered_window`]); without it the window is as
-    /// large as the reader needs, from 64 KiB up to 6 MiB.
+    /// The requested receive buffer (SO_RCVBUF) in bytes, a part of which is offered as window
+    /// ([`stackline_core::socket_memory::offered_window`]). `None`: the window grows as the reader needs, from 64 KiB
+    /// up to 6 MiB.
     pub receive_buffer: Option<u64>,
-    /// What has arrived is kept in buffers of packets instead of bytes, and the window is made of those that are free.
+    /// Arrived data is kept in packet buffers instead of bytes, and the window is computed from the free buffers.
     pub packet_buffers: Option<PacketBuffers>,
-    /// How long the acknowledgement of a single segment waits for company; zero: not at all.
+    /// How long the acknowledgement of a single segment is delayed to wait for another one; zero: not at all.
     pub delayed_ack: Duration,
-    /// Delayed acknowledgements leave at ticks of a timer that runs anyhow (4.2BSD: 200 ms), counted as `timer_phase` says; zero: after
-    /// `delayed_ack`.
+    /// Delayed acknowledgements leave at ticks of a free-running timer with this period (4.2BSD: 200 ms) and the phase
+    /// `timer_phase`; zero: after `delayed_ack`.
     pub ack_tick: Duration,
-    /// Retransmission timeouts are no shorter. Linux takes the variation of the round trip for at least so much, others compare
-    /// the whole.
+    /// The lower bound of retransmission timeouts. With Linux's rule it bounds the variation term of the round trip;
+    /// with the classic rule the whole timeout.
     pub least_timeout: Duration,
-    /// Before a round trip was measured, and of a SYN.
+    /// The retransmission timeout of a SYN, and before a round trip was measured.
     pub first_timeout: Duration,
-    /// Retransmission timeouts are always so long, whatever round trips take and however often they come in a row, as before they
+    /// A constant retransmission timeout, whatever round trips take and however many occur in a row, as before timeouts
     /// followed the round trip (Lantz, Nowicki and Theimer 1985, section 7.2).
     pub fixed_timeout: Option<Duration>,
-    /// Windows are offered and used however small they are, as before RFC 813 (1985, section 7.3): each read opens one.
+    /// Windows are offered and used however small they are, as before RFC 813 (Lantz, Nowicki and Theimer 1985, section
+    /// 7.3): each read opens one.
     pub silly_windows: bool,
-    /// Retransmission timeouts are counted in ticks of a timer that runs anyhow (4.3BSD: 500 ms), rounded up, and end at one of
-    /// them; zero: they are exact.
+    /// Retransmission timeouts are counted in ticks of a free-running timer with this period (4.3BSD: 500 ms): they are
+    /// rounded up and end at a tick; zero: they are exact.
     pub timer_tick: Duration,
-    /// When that timer ticked first.
+    /// The phase of both free-running timers: when they ticked first.
     pub timer_phase: Duration,
-    /// Segments that may leave at first, and after a pause at least: 10 (RFC 6928).
+    /// The initial congestion window in segments, 10 by default (RFC 6928); also the least window after a pause.
     pub first_window: u32,
-    /// The first segments with data, and those after a pause, are acknowledged one by one and at once.
+    /// The first segments with data, and those after a pause, are acknowledged one by one and at once (Linux's quick
+    /// acknowledgements).
     pub quickack: bool,
-    /// A connection that receives nothing for so long is given up, even an idle one.
+    /// A connection that receives nothing for this long is given up, even an idle one.
     pub timeout: Option<Duration>,
 }
 
 impl Default for TcpOptions {
-    /// As Linux has them, for an MTU of 1500 bytes.
+    /// The defaults of Linux, for an MTU of 1500 bytes.
     fn default() -> Self {
         Self {
             congestion: Algorithm::Cubic,
@@ -111,7 +117,7 @@ impl Default for TcpOptions {
 }
 
 impl TcpOptions {
-    /// How its retransmission timeouts are counted.
+    /// The rules by which retransmission timeouts are computed.
     pub(super) fn timeouts(&self) -> Timeouts {
         Timeouts {
             least: self.least_timeout,

@@ -1,18 +1,20 @@
-//! Who paces: bursts of a few segments, each as late as the model of the path says.
+//! A sender that paces (BBR): segments leave in small bursts, spread over time at the rate that the model of the path
+//! gives.
 
 use super::bbr::Bbr;
 use super::delivery_rate::TcpDeliveryRate;
 use stackline_core::time::{Duration, Instant};
 
-/// A paced sender.
+/// The state of a sender that paces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TcpPacing {
     pub(super) rate: TcpDeliveryRate,
     pub(super) model: Bbr,
-    /// When the next burst may leave, and how much of the present one is left.
+    /// When the next burst may be sent.
     next: Instant,
+    /// Segments of the present burst that may still be sent.
     left: u32,
-    /// Something waits until then.
+    /// Data waits for this instant; `None` when pacing holds nothing back.
     pub(super) waits: Option<Instant>,
 }
 
@@ -24,13 +26,14 @@ impl TcpPacing {
         }
     }
 
-    /// Whether what there is has to wait.
+    /// Whether pacing holds data back now.
     pub(super) fn holds(&mut self, now: Instant) -> bool {
         self.waits = (self.left == 0 && self.next > now).then_some(self.next);
         self.waits.is_some()
     }
 
-    /// A segment leaves, with so many bytes of data, in a connection of that segment size and so many in flight before it.
+    /// Notes that a segment with `bytes` of data is sent. `mss` is the segment size, `in_flight` the segments in flight
+    /// before it.
     pub(super) fn sends(&mut self, now: Instant, bytes: u64, mss: u32, in_flight: u32) {
         self.rate.sends(now, in_flight);
         let pace = self.model.pace();

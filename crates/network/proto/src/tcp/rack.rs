@@ -1,4 +1,5 @@
-//! RACK (RFC 8985): what was sent before the newest arrival and is overdue counts as lost.
+//! RACK, loss detection by time (RFC 8985): a segment that was sent before the newest one that has arrived, and is
+//! overdue, counts as lost.
 
 use super::scoreboard::{Scoreboard, TcpNewestArrival, TcpSegmentFate};
 use super::sender::{TcpRecoveryPhase, TcpSender, TcpTimerPurpose};
@@ -6,8 +7,8 @@ use super::sequence_numbers::TcpStreamRange;
 use stackline_core::time::{Duration, Instant};
 
 impl Scoreboard {
-    /// Marks as lost what was sent before the newest arrival and is overdue (RFC 8985, 6.2): sent more than its round
-    /// trip and `settle` ago. Returns when to check again, if something sent before it is not overdue.
+    /// Marks segments as lost that were sent before the newest one that has arrived, and longer ago than its round trip
+    /// and `settle` (RFC 8985, 6.2). Returns when to check again, if a segment sent before it is not overdue yet.
     pub(super) fn detect(
         &mut self,
         now: Instant,
@@ -56,7 +57,7 @@ impl Scoreboard {
         again
     }
 
-    /// A retransmission of that time still in flight is lost again.
+    /// Marks the parts of a retransmission of time `sent` as lost that are still in flight.
     fn lose_retransmission(&mut self, range: TcpStreamRange, sent: Instant) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         while let Some(&run) = self.runs.get(at) {
@@ -76,7 +77,7 @@ impl Scoreboard {
 }
 
 impl TcpSender {
-    /// How long a segment may still be in flight after a later one has arrived.
+    /// The reordering wait: how long a segment may still be in flight after a later one has arrived.
     pub(super) fn settle(&self) -> Duration {
         if !self.reordered
             && (self.phase >= TcpRecoveryPhase::Recovery || self.board.sacked >= self.reordering)
@@ -88,7 +89,8 @@ impl TcpSender {
         Duration(least.min(self.rtt.smoothed().0))
     }
 
-    /// An acknowledgement came that is not simply of what was expected. When reordering is to be judged again.
+    /// Updates losses and the phase after an acknowledgement. Returns when to check again for segments that may only be
+    /// reordered.
     pub(super) fn detect_losses(&mut self, now: Instant) -> Option<Instant> {
         if self.una >= self.high {
             self.leave_phase();
@@ -106,7 +108,7 @@ impl TcpSender {
         wait
     }
 
-    /// The time is over for which reordering was waited for.
+    /// Handles the timer for reordering: segments that are still missing are lost.
     pub(super) fn check_reordering(&mut self, now: Instant) {
         let before = self.board.lost;
         let wait = self.board.detect(now, &self.newest, self.settle());

@@ -1,5 +1,5 @@
-//! What arrived: the stream in order, ranges behind gaps, and when to acknowledge, as Linux does: the first segments at
-//! once, then every second full one or after a while, gaps at once but not too often.
+//! The receiving half of a connection: the stream in order, ranges behind gaps, and when to acknowledge, as in Linux:
+//! the first segments at once, then every second full segment or after a delay; behind gaps at once but not too often.
 
 use super::buffers::TcpReceiveBuffers;
 use super::options::TcpOptions;
@@ -10,19 +10,20 @@ use stackline_core::time::{Duration, Instant};
 
 /// Segments that are acknowledged at once at the beginning and after a pause.
 const QUICK: u32 = 16;
-/// Acknowledgements of gaps that are sent one by one before they are gathered, and the most that are gathered.
+/// Acknowledgements of arrivals behind a gap that are sent one by one before they are combined.
 const SINGLE: u32 = 3;
+/// The most arrivals behind a gap that one acknowledgement combines.
 const GATHERED: u32 = 44;
-/// Longest that they are gathered, in ns.
+/// The longest time that such acknowledgements wait to be combined, in ns.
 const GATHER: u64 = 1_000_000;
-/// Assumed segment size before any segment.
+/// The assumed segment size before any segment has arrived.
 const LEAST_SEGMENT: u32 = 536;
-/// Ranges that selective acknowledgements still report.
+/// Ranges that are remembered for selective acknowledgements.
 const RECENT: usize = 4;
-/// Ranges behind gaps that are kept; what would make more is dropped, as without memory for it.
+/// The most ranges behind gaps that are kept; data that would make another one is dropped, as if memory were short.
 const MOST_RANGES: usize = 4096;
 
-/// What is known of the sender's timing.
+/// The timing of the sender, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rhythm {
     /// The round trip time, once measured.
@@ -31,7 +32,7 @@ pub(super) struct Rhythm {
     pub(super) pause: Duration,
 }
 
-/// The receiving half.
+/// The receiving half of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TcpReceiver {
     pub(super) origin: TcpSequenceOrigin,
@@ -39,47 +40,63 @@ pub(super) struct TcpReceiver {
     pub(super) next: u64,
     /// The position of the peer's FIN, once received.
     pub(super) fin: Option<u64>,
-    /// The application has taken everything before.
+    /// The application has taken everything before this place.
     pub(super) taken: u64,
+    /// Ranges that have arrived behind gaps, ascending.
     beyond: VecDeque<TcpStreamRange>,
+    /// Bytes in `beyond`.
     beyond_bytes: u64,
+    /// The ranges that changed last, the newest first, for selective acknowledgements.
     recent: [TcpStreamRange; RECENT],
-    /// What came twice since the last acknowledgement, which reports it (RFC 2883).
+    /// Data that came twice since the last acknowledgement, which reports it (RFC 2883).
     duplicate: Option<TcpStreamRange>,
-    /// Contents of the last acknowledgement: next expected position, and window.
+    /// The next expected place when the last acknowledgement was sent.
     pub(super) acknowledged: u64,
+    /// The window that the last acknowledgement offered, in bytes.
     pub(super) offered: u64,
+    /// The bits by which the own window field is shifted.
     pub(super) scale: u8,
     pub(super) tuning: Tuning,
-    /// Where packets are kept, if not as bytes.
+    /// The packet buffers in which arrived data is kept, if memory is not counted in bytes.
     pub(super) buffers: Option<TcpReceiveBuffers>,
-    /// Largest segment received, and the largest possible.
+    /// The size of a full segment, as learnt from arrivals.
     segment: u32,
+    /// The largest possible segment.
     largest: u32,
+    /// How long an acknowledgement may be delayed.
     patience: Duration,
-    /// Ticks at which it leaves, zero without; and where in one the timer began.
+    /// The period and the phase of the timer at whose ticks delayed acknowledgements leave; period zero: no such timer.
     tick: (Duration, Duration),
-    /// Ranges behind gaps are reported, and several with one acknowledgement; else each is answered at once, with an unchanged window.
+    /// Whether ranges behind gaps are reported, several by one acknowledgement. Otherwise each arrival behind a gap is
+    /// answered at once, with an unchanged window.
     pub(super) gathers: bool,
-    /// Some acknowledgements leave at once though a delay would do, the next so many.
+    /// Whether quick acknowledgements are used at all.
     hastens: bool,
     /// Windows are offered however small they are.
     silly: bool,
+    /// The number of further acknowledgements that are sent at once.
     quick: u32,
-    /// The application answers, so acknowledgements ride with its data.
+    /// The application answers data with data, so acknowledgements travel with its data.
     interactive: bool,
+    /// When data last arrived.
     last_data: Option<Instant>,
-    /// An acknowledgement has to leave: at once, or at that instant.
+    /// An acknowledgement has to be sent at once.
     pub(super) now: bool,
+    /// When a delayed acknowledgement is due.
     pub(super) delayed: Option<Instant>,
-    /// A part of a full segment arrived and is not acknowledged.
+    /// A segment that was not full has arrived and is not acknowledged.
     small: bool,
+    /// Arrivals behind the present gap that were acknowledged one by one.
     single: u32,
+    /// The place of that gap.
     single_at: u64,
+    /// Arrivals behind gaps since the last acknowledgement.
     gathered: u32,
+    /// When the combined acknowledgement is due.
     pub(super) gathering: Option<Instant>,
     /// The peer's time to be echoed.
     pub(super) echo: u32,
+    /// Bytes that have arrived in order.
     pub(super) bytes: u64,
 }
 
@@ -117,7 +134,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Bytes that can be taken.
+    /// Bytes that the application can take.
     pub(super) fn waiting(&self) -> u64 {
         self.next.min(self.fin.unwrap_or(u64::MAX)) - self.taken
     }
@@ -127,12 +144,13 @@ impl TcpReceiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The window ends here.
+    /// The place at which the offered window ends.
     pub(super) const fn edge(&self) -> u64 {
         self.acknowledged + self.offered
     }
 
-    /// Whether there is a place to keep data that covers a range; it is kept there.
+    /// Whether a packet buffer is free for data of that range; the data is put into it. Always true when memory is
+    /// counted in bytes.
     pub(super) fn keeps(&mut self, data: TcpStreamRange) -> bool {
         let next = self.next;
         self.buffers
@@ -140,7 +158,7 @@ impl TcpReceiver {
             .is_none_or(|buffers| buffers.keep(data, next))
     }
 
-    /// A segment covers a range that ends inside the window; `fin` if its last position is a FIN.
+    /// Takes a segment that covers a range inside the window; `fin` if its last place is a FIN.
     pub(super) fn arrives(
         &mut self,
         now: Instant,
@@ -165,14 +183,14 @@ impl TcpReceiver {
             self.tuning.gap(self.beyond_bytes);
         }
         if (expected || self.gathers) && self.tuning.arrived(self.largest) {
-            // The sender should learn of the window soon.
+            // The sender should soon learn of the larger window.
             self.quick |= 1;
         }
         self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
         self.decide(now, fin, rhythm.rtt);
     }
 
-    /// What lies outside the window is answered at once, and what had arrived before is reported.
+    /// Answers a segment outside the window at once, and reports data that had arrived before.
     pub(super) fn came_again(&mut self, range: TcpStreamRange) {
         self.now = true;
         if self.gathers && range.len() > 0 && range.end <= self.next {
@@ -180,7 +198,7 @@ impl TcpReceiver {
         }
     }
 
-    /// The next two segments with data are acknowledged at once: the sender is to slow down, or did.
+    /// Acknowledges the next two segments with data at once: the sender is to slow down, or has done so.
     pub(super) fn hurry(&mut self) {
         (self.quick, self.interactive) = (self.quick.max(2), false);
     }
@@ -199,6 +217,7 @@ impl TcpReceiver {
         self.last_data = Some(now);
     }
 
+    /// Moves ranges that are no longer behind a gap into the stream.
     fn close_gaps(&mut self) {
         while let Some(&first) = self.beyond.front() {
             if first.start > self.next {
@@ -212,7 +231,7 @@ impl TcpReceiver {
         }
     }
 
-    /// Keeps what arrived behind a gap.
+    /// Keeps a range that arrived behind a gap. Returns false if there are too many ranges.
     fn keep(&mut self, mut range: TcpStreamRange) -> bool {
         let first = self.beyond.partition_point(|kept| kept.end < range.start);
         let holds = |kept: &TcpStreamRange| kept.start <= range.start && range.end <= kept.end;
@@ -246,7 +265,7 @@ impl TcpReceiver {
         true
     }
 
-    /// The newest range is reported first (RFC 2018). True when there was no place for all.
+    /// Remembers the newest range, which is reported first (RFC 2018). Returns whether an older range was forgotten.
     fn note_recent(&mut self, range: TcpStreamRange) -> bool {
         let inside = |old: &TcpStreamRange| old.start >= range.start && old.end <= range.end;
         let mut kept = [TcpStreamRange::default(); RECENT];
@@ -268,7 +287,7 @@ impl TcpReceiver {
         full
     }
 
-    /// Ranges to report: what came twice, once, then those behind gaps, the newest first.
+    /// The ranges to report: data that came twice, once, then those behind gaps, the newest first.
     pub(super) fn blocks(&mut self) -> impl Iterator<Item = TcpStreamRange> + '_ {
         let (gaps, next) = (!self.beyond.is_empty(), self.next);
         let behind = self.recent.iter().copied();
@@ -278,15 +297,16 @@ impl TcpReceiver {
             .chain(behind.filter(move |range| gaps && range.len() > 0 && range.start > next))
     }
 
-    /// Time to the next tick, where acknowledgements leave at ticks.
+    /// The time to the next tick, where acknowledgements leave at ticks.
     fn until_tick(&self, now: Instant) -> Option<Duration> {
         let (tick, phase) = (self.tick.0.0, self.tick.1.0);
         let since = now.0.wrapping_sub(phase).checked_rem(tick)?;
         Some(Duration(tick - since))
     }
 
+    /// Decides when to acknowledge what has just arrived.
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
-        // While the application has not read, the window does not move; it is advertised when that happens.
+        // While the application does not read, the window does not move; it is advertised when that happens.
         let two = self.next - self.acknowledged > u64::from(self.segment)
             && self.window() >= self.offered;
         self.now |= two
@@ -311,7 +331,7 @@ impl TcpReceiver {
         }
         self.gathered += 1;
         if self.gathering.is_none() {
-            // A twentieth of a round trip.
+            // Linux waits a twentieth of a round trip.
             let wait = rtt.map_or(GATHER, |rtt| (rtt.0 / 20).min(GATHER));
             self.gathering = Some(now + Duration(wait));
         }
@@ -331,10 +351,10 @@ impl TcpReceiver {
         self.offered == 0 && self.waiting() > 0
     }
 
-    /// An acknowledgement leaves, by itself or with data: the number on the wire of its window.
+    /// Notes that an acknowledgement is sent, alone or with data. Returns its window field.
     pub(super) fn advertise(&mut self, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
-        // What was offered is not taken back.
+        // An offered window is never reduced.
         let least = self.edge().saturating_sub(self.next);
         let largest = 65_535_u64 << scale;
         let window = self.window().max(least).div_ceil(1 << scale).min(65_535);
@@ -346,14 +366,14 @@ impl TcpReceiver {
         window as u16
     }
 
-    /// Data leaves soon after data came: a conversation.
+    /// Notes that data is sent soon after data came: the connection is interactive.
     pub(super) fn answers(&mut self, now: Instant) {
         self.interactive |= self
             .last_data
             .is_some_and(|last| now.since(last) < self.patience);
     }
 
-    /// The application takes at most so many bytes.
+    /// Gives the application at most `most` bytes. Returns how many; the window may have to be advertised.
     pub(super) fn take(&mut self, now: Instant, most: u64) -> u64 {
         let n = most.min(self.waiting());
         if n == 0 {

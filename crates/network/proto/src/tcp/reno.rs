@@ -1,31 +1,31 @@
-//! Recovery as hosts of 1995 had it (4.3BSD-Reno, RFC 5681 section 3.2): duplicates are counted, the third sends one segment
-//! again, the window is inflated until the first acknowledgement of new data. Further losses of a window need three more duplicates
-//! or a time-out, after which everything leaves again, from one segment on. Nobody tells what arrived behind a gap, and nothing
-//! is undone.
+//! Loss recovery as hosts of 1995 had it (4.3BSD-Reno, RFC 5681 section 3.2): duplicate acknowledgements are counted,
+//! the third one sends one segment again, and the window is inflated until new data is acknowledged. Further losses in
+//! a window need three more duplicates or a time-out, after which everything is sent again from one segment on. Nothing
+//! reports what arrived behind a gap, and nothing is undone.
 
 use super::scoreboard::TcpAckEffect;
 use super::sender::{TcpRecoveryPhase, TcpSender};
 use core::cmp::Ordering;
 use stackline_core::time::{Duration, Instant};
 
-/// Duplicates that say that a segment is lost.
+/// Duplicate acknowledgements after which a segment counts as lost.
 const DUPLICATES: u32 = 3;
 
-/// What an acknowledgement says to a sender that counts.
+/// The content of an acknowledgement for a sender that counts duplicates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RenoAcknowledgement {
-    /// Everything before has arrived.
+    /// Everything before this place has arrived.
     pub(super) upto: u64,
-    /// It carries no data and the window of the one before.
+    /// It carries no data and does not change the window.
     pub(super) bare: bool,
-    /// How long ago the time was that it echoes.
+    /// The age of the timestamp that it echoes.
     pub(super) echoed: Option<Duration>,
-    /// A queue has marked a packet.
+    /// It says that a queue has marked a packet.
     pub(super) marked: bool,
 }
 
 impl TcpSender {
-    /// An acknowledgement of at most what was sent.
+    /// Handles an acknowledgement of at most what was sent.
     pub(super) fn counts(&mut self, now: Instant, heard: &RenoAcknowledgement) {
         if heard.upto > self.una {
             self.advance(now, heard);
@@ -40,11 +40,12 @@ impl TcpSender {
         }
     }
 
+    /// Handles an acknowledgement of new data.
     fn advance(&mut self, now: Instant, heard: &RenoAcknowledgement) {
         let mut arrived = TcpAckEffect::default();
         self.una = heard.upto;
         self.board.acknowledge(heard.upto, &mut arrived);
-        // What waited behind a gap says nothing of the round trip.
+        // Data that waited behind a gap gives no round-trip sample.
         let first = arrived
             .first
             .filter(|_| self.phase == TcpRecoveryPhase::Open)
@@ -68,6 +69,7 @@ impl TcpSender {
         self.arm(now);
     }
 
+    /// Handles a duplicate acknowledgement.
     fn duplicate(&mut self) {
         self.duplicates += 1;
         match self.duplicates.cmp(&DUPLICATES) {
@@ -77,14 +79,14 @@ impl TcpSender {
                 self.board.lose_first();
                 self.congestion.window = self.congestion.threshold + DUPLICATES;
                 (self.phase, self.again) = (TcpRecoveryPhase::Recovery, true);
-                // It begins when the segment leaves again.
+                // The timer begins when the segment is sent again.
                 self.timer = None;
             }
             Ordering::Greater => self.congestion.window += 1,
         }
     }
 
-    /// The threshold becomes half of what may be on its way.
+    /// Sets the threshold to half of what may be in flight: of the smaller of both windows.
     fn halve(&mut self) {
         let offered =
             (self.window / u64::from(self.mss.max(1))).clamp(1, u64::from(u32::MAX)) as u32;
@@ -93,7 +95,7 @@ impl TcpSender {
         self.ecn.slow();
     }
 
-    /// Everything not acknowledged leaves again, as the window opens from one segment.
+    /// Handles a time-out (go-back-N): everything not acknowledged is sent again, as the window opens from one segment.
     pub(super) fn goes_back(&mut self, now: Instant) {
         self.times.timed_out(now);
         self.halve();
@@ -109,7 +111,7 @@ impl TcpSender {
         ));
     }
 
-    /// After a pause the window is that of the beginning.
+    /// Reduces the window to the initial one after a pause.
     pub(super) fn begins_again(&mut self, idle: Duration) {
         if idle >= self.rtt.timeout(0) {
             self.congestion.window = self.congestion.window.min(self.first_window);

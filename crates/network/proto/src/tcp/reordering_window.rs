@@ -1,15 +1,18 @@
-//! How many quarters of the least round trip RACK waits for what may only be late (RFC 8985, 6.2, step 4): one more with each round
-//! trip in which the receiver reports duplicates, one again after a number of recoveries without.
+//! The length of RACK's reordering window, in quarters of the least round trip (RFC 8985, 6.2, step 4): how long a
+//! segment is waited for that may only be late. It grows by a quarter in each round trip in which the receiver reports
+//! duplicates, and falls back to one quarter after a number of recoveries without them.
 
-/// Recoveries without a duplicate after which it begins anew.
+/// Recoveries without a duplicate after which the window is one quarter again.
 const PERSISTS: u8 = 16;
 
 /// The length of the reordering window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReorderingWindow {
+    /// The length of the window, in quarters of the least round trip.
     quarters: u8,
+    /// Recoveries until the window falls back to one quarter.
     persists: u8,
-    /// Until this place is acknowledged duplicates count no more.
+    /// Until this place is acknowledged, further duplicates do not lengthen the window.
     round: Option<u64>,
 }
 
@@ -24,17 +27,18 @@ impl Default for ReorderingWindow {
 }
 
 impl ReorderingWindow {
-    /// In quarters of the least round trip.
+    /// The length of the window, in quarters of the least round trip.
     pub(super) fn quarters(&self) -> u64 {
         u64::from(self.quarters)
     }
 
-    /// Whether the receiver has reported duplicates of late.
+    /// Whether the window is longer than one quarter: the receiver has reported duplicates.
     pub(super) fn has_grown(&self) -> bool {
         self.quarters > 1
     }
 
-    /// Everything up to `una` is acknowledged and `next` leaves next; the receiver may report a duplicate.
+    /// Handles an acknowledgement of everything up to `una`, when `next` is the next place to send. `duplicate`: the
+    /// receiver reports a duplicate.
     pub(super) fn acknowledged(&mut self, una: u64, next: u64, duplicate: bool) {
         if self.round.is_some_and(|round| una >= round) {
             self.round = None;
@@ -46,7 +50,7 @@ impl ReorderingWindow {
         }
     }
 
-    /// A recovery is over.
+    /// Notes that a recovery has ended.
     pub(super) fn recovered(&mut self) {
         self.persists = self.persists.saturating_sub(1);
         if self.persists == 0 {

@@ -1,34 +1,36 @@
-//! The round trip time and the time-out made of it (RFC 6298), with the bounds and the smoothing of Linux: the variation
-//! counts as 200 ms at least, rises at once and falls once a round trip. Or as hosts of 1995 had them: the whole time-out has a
-//! least, and what counts it may be a slow timer that ticks.
+//! The round-trip estimate and the retransmission time-out (RFC 6298), with the bounds and the smoothing of Linux: the
+//! variation counts as at least 200 ms, rises at once and falls once a round trip. Or as hosts of 1995 had them
+//! ("classic"): the whole time-out has a lower bound, and a slow timer may count it in ticks.
 
 use stackline_core::time::{Duration, Instant};
 
-/// Longest time-out, and that of hosts of 1995 (4.4BSD's TCPTV_REXMTMAX).
+/// The longest time-out of Linux, in ns.
 pub(super) const LONGEST: u64 = 120_000_000_000;
+/// The longest time-out of hosts of 1995 (4.4BSD's TCPTV_REXMTMAX), in ns.
 const LONGEST_CLASSIC: u64 = 64_000_000_000;
-/// How long a minimum holds.
+/// How long a minimum of the round trip is valid, in ns.
 const MINIMUM_HOLDS: u64 = 300_000_000_000;
 
-/// How time-outs are counted.
+/// The rules for time-outs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeouts {
-    /// The variation is taken for at least so much, so no time-out comes earlier; of the classic ones the time-out itself is.
+    /// The lower bound of the variation term, which bounds the time-out too; with classic rules the lower bound of the
+    /// time-out.
     pub(super) least: Duration,
-    /// Before there is a sample.
+    /// The time-out before there is a sample.
     pub(super) first: Duration,
-    /// They are all so long.
+    /// A constant time-out.
     pub(super) fixed: Option<Duration>,
-    /// Between two ticks of the timer that counts them; zero: they are exact.
+    /// The period of the timer that counts time-outs; zero: they are exact.
     pub(super) tick: Duration,
     /// When the first tick was.
     pub(super) phase: Duration,
-    /// As before Linux: four deviations count, however few they are, and doubling ends at 64 s.
+    /// The classic rule: smoothed round trip plus four deviations, however small these are; doubling ends at 64 s.
     pub(super) classic: bool,
 }
 
 impl Timeouts {
-    /// The first time-out after so many in a row: of a SYN, too.
+    /// The time-out of a SYN, or before there is a sample, after `backoff` time-outs in a row.
     pub(super) fn first(&self, backoff: u32) -> Duration {
         if let Some(fixed) = self.fixed {
             return fixed;
@@ -41,7 +43,7 @@ impl Timeouts {
         })
     }
 
-    /// When what is to last so long is over. The timer ticks whoever waits, so the first of its ticks comes early.
+    /// When a time-out of `after` that begins now expires. A ticking timer runs freely, so the first tick comes early.
     pub(super) fn expires(&self, now: Instant, after: Duration) -> Instant {
         let tick = self.tick.0;
         if tick == 0 {
@@ -56,7 +58,7 @@ impl Timeouts {
         now + Duration((self.whole(after.0) - begun).max(1))
     }
 
-    /// In whole ticks.
+    /// Rounds up to whole ticks, at least one.
     const fn whole(&self, ns: u64) -> u64 {
         match self.tick.0 {
             0 => ns,
@@ -68,17 +70,19 @@ impl Timeouts {
     }
 }
 
-/// Estimates, in ns.
+/// The estimates of the round trip, in ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rtt {
     rules: Timeouts,
     smoothed: u64,
     deviation: u64,
-    /// Largest deviation of this round trip.
+    /// Four times the largest deviation in this round trip, at least the bound.
     largest: u64,
+    /// The variation term of the time-out.
     variation: u64,
-    /// The round trip ends when this place is acknowledged.
+    /// This round trip ends when this place is acknowledged.
     round: u64,
+    /// The least sample of the last minutes; `u64::MAX` before the first.
     minimum: u64,
     minimum_at: Instant,
 }
@@ -93,7 +97,7 @@ impl Rtt {
         }
     }
 
-    /// A sample, when everything up to `acknowledged` has arrived and everything up to `next` is sent.
+    /// Takes a sample, when everything up to `acknowledged` has arrived and everything up to `next` was sent.
     pub(super) fn sample(&mut self, now: Instant, sample: Duration, acknowledged: u64, next: u64) {
         let sample = sample.0.max(1);
         if sample <= self.minimum || now.since(self.minimum_at).0 > MINIMUM_HOLDS {
@@ -120,7 +124,8 @@ impl Rtt {
         }
     }
 
-    /// A sudden fall of the round trip time should not lengthen the time-out, so it counts an eighth.
+    /// Updates the deviation. A sudden fall of the round trip should not lengthen the time-out, so it counts only an
+    /// eighth.
     const fn deviate(&mut self, sample: u64) {
         let off = sample.abs_diff(self.smoothed);
         if off <= self.deviation {
@@ -144,7 +149,7 @@ impl Rtt {
         Duration(self.deviation)
     }
 
-    /// The least of late; `None` before there is a sample.
+    /// The least recent round trip; `None` before there is a sample.
     pub(super) const fn minimum(&self) -> Option<Duration> {
         if self.minimum == u64::MAX {
             None
@@ -153,7 +158,7 @@ impl Rtt {
         }
     }
 
-    /// The time-out after so many in a row.
+    /// The time-out after `backoff` time-outs in a row.
     pub(super) fn timeout(&self, backoff: u32) -> Duration {
         let rules = &self.rules;
         if let Some(fixed) = rules.fixed {
@@ -177,12 +182,12 @@ impl Rtt {
         )
     }
 
-    /// When a time-out that begins now, after so many in a row, is over.
+    /// When a time-out that begins now, after `backoff` in a row, expires.
     pub(super) fn expires(&self, now: Instant, backoff: u32) -> Instant {
         self.rules.expires(now, self.timeout(backoff))
     }
 
-    /// When a SYN that has left so many times before is sent again.
+    /// When a SYN that was sent `times` times before is sent again.
     pub(super) fn syn_expires(&self, now: Instant, times: u32) -> Instant {
         self.rules.expires(now, self.rules.first(times))
     }

@@ -1,13 +1,14 @@
-//! Ranges sent and not acknowledged, and their state: in flight, arrived out of order, lost.
+//! The scoreboard of a sender: ranges that were sent and are not acknowledged, and their state: in flight, arrived out
+//! of order (sacked), lost.
 //!
-//! A run is a range of segments of one size that share their fate, so a window of thousands of segments is a handful of
-//! runs where little is lost. What is counted is segments, as windows are.
+//! A run is a range of segments of one size that share their state, so a window of thousands of segments is a handful
+//! of runs where little is lost. Counts are in segments, as windows are.
 
 use super::sequence_numbers::TcpStreamRange;
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
-/// What became of a run.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TcpSegmentFate {
     InFlight,
@@ -16,12 +17,14 @@ pub(super) enum TcpSegmentFate {
     Lost,
 }
 
-/// Segments of one size, the last perhaps shorter.
+/// A run: consecutive segments of one size, the last one perhaps shorter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TcpSegmentRun {
     pub(super) start: u64,
     pub(super) end: u64,
+    /// When its segments were last sent.
     pub(super) sent: Instant,
+    /// Bytes of a full segment.
     size: u32,
     pub(super) segments: u32,
     pub(super) fate: TcpSegmentFate,
@@ -30,7 +33,7 @@ pub(super) struct TcpSegmentRun {
 }
 
 impl TcpSegmentRun {
-    /// Whether `next` begins where it ends and is in the same state.
+    /// Whether `next` begins where this run ends and has the same state, so that the two can be joined.
     const fn goes_on(&self, next: &Self) -> bool {
         let alike = self.fate as u8 == next.fate as u8
             && self.again == next.again
@@ -42,7 +45,7 @@ impl TcpSegmentRun {
         self.end - self.start == self.segments as u64 * self.size as u64
     }
 
-    /// The first boundary between its segments at or behind a place, and how many are before it.
+    /// The first boundary between its segments at or behind a place, and the number of segments before it.
     pub(super) fn boundary_from(&self, place: u64) -> (u64, u32) {
         let before = place
             .saturating_sub(self.start)
@@ -51,7 +54,7 @@ impl TcpSegmentRun {
         self.boundary(before as u32)
     }
 
-    /// The last boundary at or before a place.
+    /// The last boundary at or before a place, and the number of segments before it.
     pub(super) fn boundary_to(&self, place: u64) -> (u64, u32) {
         if place >= self.end {
             return (self.end, self.segments);
@@ -73,7 +76,7 @@ impl TcpSegmentRun {
 pub(super) struct TcpNewestArrival {
     pub(super) sent: Instant,
     pub(super) end: u64,
-    /// Its round trip.
+    /// The round trip that it took.
     pub(super) rtt: Duration,
 }
 
@@ -82,14 +85,15 @@ pub(super) struct TcpNewestArrival {
 pub(super) struct TcpAckEffect {
     /// Segments newly reported as arrived.
     pub(super) segments: u32,
-    /// When the first and the last of them left that were sent only once and are acknowledged cumulatively.
+    /// When the first of the segments was sent that were sent only once and are acknowledged cumulatively.
     pub(super) first: Option<Instant>,
+    /// When the last of those segments was sent.
     pub(super) last: Option<Instant>,
-    /// When the last of them left that are acknowledged selectively.
+    /// When the last of the segments was sent that are newly acknowledged selectively.
     pub(super) sacked: Option<Instant>,
-    /// The lowest place of those sent only once that arrived below others.
+    /// The lowest place of a segment that was sent only once and arrived after a higher one.
     pub(super) late: Option<u64>,
-    /// The one that was sent last.
+    /// The segment that was sent last: when, its end, and whether it was sent more than once.
     pub(super) newest: Option<(Instant, u64, bool)>,
 }
 
@@ -104,21 +108,23 @@ impl TcpAckEffect {
     }
 }
 
-/// All that was sent and is not acknowledged.
+/// Everything that was sent and is not acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     pub(super) runs: VecDeque<TcpSegmentRun>,
-    /// Retransmissions not reported as arrived, in the order of their times.
+    /// Retransmissions that are not reported as arrived, in the order in which they were sent.
     pub(super) retransmissions: VecDeque<(TcpStreamRange, Instant)>,
-    /// Segments in all, of them sacked, of them lost and not sent again.
+    /// The number of segments in all.
     pub(super) out: u32,
+    /// Segments that are selectively acknowledged.
     pub(super) sacked: u32,
+    /// Segments that are lost and not sent again.
     pub(super) lost: u32,
-    /// Nothing below is lost and not sent again.
+    /// No segment below this place is lost and not sent again: where the search begins.
     lost_from: u64,
-    /// Below, everything sent once has arrived or is lost.
+    /// Below this place, every segment sent only once has arrived or is lost.
     pub(super) judged: u64,
-    /// End of the highest range that is sacked.
+    /// The end of the highest range that is selectively acknowledged.
     pub(super) highest: u64,
 }
 
@@ -135,7 +141,7 @@ impl Scoreboard {
         self.out - self.sacked - self.lost
     }
 
-    /// A segment leaves for the first time.
+    /// Adds a segment that is sent for the first time.
     pub(super) fn send(&mut self, range: TcpStreamRange, size: u32, now: Instant) {
         let TcpStreamRange { start, end } = range;
         // The FIN makes its segment longer than the others.
@@ -158,7 +164,7 @@ impl Scoreboard {
         }
     }
 
-    /// The peer has everything up to a place.
+    /// Handles a cumulative acknowledgement of everything up to a place.
     pub(super) fn acknowledge(&mut self, upto: u64, arrived: &mut TcpAckEffect) {
         while let Some(run) = self.runs.front_mut() {
             let (boundary, segments) = run.boundary_to(upto);
@@ -198,7 +204,7 @@ impl Scoreboard {
         }
     }
 
-    /// The peer has a range.
+    /// Handles a selective acknowledgement of a range.
     pub(super) fn sack(&mut self, range: TcpStreamRange, arrived: &mut TcpAckEffect) {
         let mut at = self.runs.partition_point(|run| run.end <= range.start);
         let before = self.highest;
@@ -236,7 +242,8 @@ impl Scoreboard {
         }
     }
 
-    /// Changes a part of a run that begins and ends at boundaries of segments. The index of the run that holds it then.
+    /// Changes the state of a part (start, end, segments) of a run; the part begins and ends at boundaries of segments.
+    /// Returns the index of the run that then contains it.
     fn mark(
         &mut self,
         at: usize,
@@ -286,7 +293,7 @@ impl Scoreboard {
         self.join(at)
     }
 
-    /// Joins a run with the next one where they are alike.
+    /// Joins a run with the next one if they have the same state.
     fn join(&mut self, at: usize) -> usize {
         if let (Some(&run), Some(&next)) = (self.runs.get(at), self.runs.get(at + 1))
             && run.goes_on(&next)
@@ -298,13 +305,14 @@ impl Scoreboard {
         at
     }
 
+    /// Marks a part of a run as lost.
     pub(super) fn lose(&mut self, at: usize, part: (u64, u64, u32)) -> usize {
         self.lost += part.2;
         self.lost_from = self.lost_from.min(part.0);
         self.mark(at, part, |run| run.fate = TcpSegmentFate::Lost)
     }
 
-    /// The first segment is lost.
+    /// Marks the first segment as lost.
     pub(super) fn lose_first(&mut self) {
         if let Some(&run) = self.runs.front()
             && run.fate == TcpSegmentFate::InFlight
@@ -313,7 +321,7 @@ impl Scoreboard {
         }
     }
 
-    /// A time-out: everything is lost that was not sacked, but for what left after `recent`.
+    /// Marks everything as lost that is not sacked, except segments sent after `recent`. Called at a time-out.
     pub(super) fn lose_all(&mut self, recent: Instant) {
         let mut at = 0;
         while let Some(&run) = self.runs.get(at) {
@@ -326,8 +334,8 @@ impl Scoreboard {
         self.lost_from = 0;
     }
 
-    /// The peer has selectively acknowledged the first range and does not acknowledge it: it has discarded its
-    /// out-of-order data.
+    /// Handles a peer that has selectively acknowledged the first range but does not acknowledge it: it has discarded
+    /// its out-of-order data (reneging).
     pub(super) fn forget_false_sacks(&mut self) {
         if self
             .runs
@@ -344,8 +352,9 @@ impl Scoreboard {
         (self.sacked, self.highest) = (0, 0);
     }
 
-    /// Ranges marked as lost are in flight after all. What a time-out marked is judged by its age as before; what was judged so already
-    /// is not, before it is sent again or a time-out comes: as in Linux, whose list of segments by time has lost it.
+    /// Puts lost ranges back in flight. Ranges that a time-out marked are judged by their age again. Ranges that were
+    /// judged by age before are not, until they are sent again or a time-out comes: in Linux they have left the list of
+    /// segments by time.
     pub(super) fn nothing_is_lost(&mut self, by_timeout: bool) {
         for run in self
             .runs
@@ -360,7 +369,7 @@ impl Scoreboard {
         }
     }
 
-    /// The next segment that is lost and was not sent again.
+    /// The next segment that is lost and not sent again.
     pub(super) fn next_lost(&mut self) -> Option<TcpStreamRange> {
         if self.lost == 0 {
             return None;
@@ -378,7 +387,7 @@ impl Scoreboard {
         })
     }
 
-    /// The last segment in flight.
+    /// The last segment, if it is in flight.
     pub(super) fn last(&self) -> Option<TcpStreamRange> {
         let run = self.runs.back()?;
         (run.fate == TcpSegmentFate::InFlight).then(|| TcpStreamRange {
@@ -387,7 +396,7 @@ impl Scoreboard {
         })
     }
 
-    /// A segment that was sent leaves again.
+    /// Notes that a segment is sent again.
     pub(super) fn send_again(&mut self, range: TcpStreamRange, now: Instant) {
         let at = self.runs.partition_point(|run| run.end <= range.start);
         let Some(&run) = self.runs.get(at) else {

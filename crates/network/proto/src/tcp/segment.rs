@@ -1,4 +1,5 @@
-//! A segment: the fields of its header and how many bytes it carries. Its bytes are made only for captures.
+//! A TCP segment: the fields of its header and the number of bytes that it carries. Its bytes on the wire are made only
+//! for captures.
 
 use super::ecn::Codepoint;
 use super::sequence_numbers::TcpSequenceOrigin;
@@ -9,11 +10,11 @@ pub const IPV4_HEADER: u32 = 20;
 pub const TCP_HEADER: u32 = 20;
 /// Bytes of the timestamps option with its padding.
 pub const TIMESTAMPS: u32 = 12;
-/// Most bytes of all headers of one segment.
+/// The most bytes of IPv4 and TCP headers of one segment.
 pub const LARGEST_HEADERS: usize = 80;
-/// Most ranges of selective acknowledgement beside timestamps.
+/// The most ranges of a SACK option that fit beside the timestamps option.
 pub const MOST_BLOCKS: usize = 3;
-/// Protocol number of TCP.
+/// TCP's protocol number in the IPv4 header.
 const PROTOCOL: u8 = 6;
 
 /// Flags of a TCP header.
@@ -23,17 +24,17 @@ pub struct TcpFlags(pub u8);
 impl TcpFlags {
     /// No more data follows.
     pub const FIN: Self = Self(0x01);
-    /// A connection begins.
+    /// The sender opens a connection.
     pub const SYN: Self = Self(0x02);
-    /// A connection is broken off.
+    /// The sender aborts the connection.
     pub const RST: Self = Self(0x04);
     /// The receiver need not wait for more.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgement number holds.
+    /// The acknowledgement number is valid.
     pub const ACK: Self = Self(0x10);
-    /// A mark came (RFC 3168); in a SYN: marks are understood.
+    /// A packet arrived with a congestion mark (RFC 3168); in a SYN: the sender supports ECN.
     pub const ECE: Self = Self(0x40);
-    /// The window was made smaller.
+    /// The sender has reduced its congestion window (RFC 3168).
     pub const CWR: Self = Self(0x80);
 
     /// Whether all of those flags are set.
@@ -42,7 +43,7 @@ impl TcpFlags {
         self.0 & flags.0 == flags.0
     }
 
-    /// With those flags as well.
+    /// These flags and `flags` together.
     #[must_use]
     pub const fn with(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
@@ -52,9 +53,9 @@ impl TcpFlags {
 /// The timestamps option (RFC 7323), in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timestamps {
-    /// The sender's time.
+    /// The sender's clock.
     pub value: u32,
-    /// The time that it echoes.
+    /// The value of the peer that it echoes.
     pub echo: u32,
 }
 
@@ -63,9 +64,9 @@ pub struct Timestamps {
 pub struct Syn {
     /// Largest segment it accepts, without options; 0 when absent.
     pub mss: u16,
-    /// Bits by which later windows are to be shifted, where it scales them.
+    /// The number of bits by which later windows are shifted; `None` without window scaling.
     pub window_scale: Option<u8>,
-    /// Whether it understands selective acknowledgements.
+    /// Whether the sender supports selective acknowledgements.
     pub sack_permitted: bool,
 }
 
@@ -76,9 +77,9 @@ pub struct TcpSegment {
     pub source: u16,
     /// Port of the receiver.
     pub destination: u16,
-    /// Number of its first byte.
+    /// The sequence number of its first byte, SYN or FIN.
     pub sequence: u32,
-    /// Number of the next byte expected, with [`TcpFlags::ACK`].
+    /// The sequence number of the next byte expected; valid with [`TcpFlags::ACK`].
     pub acknowledged: u32,
     /// Bytes of data.
     pub length: u32,
@@ -86,11 +87,13 @@ pub struct TcpSegment {
     pub window: u16,
     /// Its flags.
     pub flags: TcpFlags,
-    /// What queues may do, or did, to its packet.
+    /// The ECN codepoint of its packet: whether queues may mark it or have marked it.
     pub codepoint: Codepoint,
+    /// The number of ranges in `sack`.
     pub(super) blocks: u8,
-    /// Its options if it is a SYN.
+    /// The options of a SYN; meaningless in other segments.
     pub syn: Syn,
+    /// Ranges of selective acknowledgement: first sequence number, and the one after the last.
     pub(super) sack: [(u32, u32); MOST_BLOCKS],
     /// Its timestamps.
     pub timestamps: Option<Timestamps>,
@@ -113,7 +116,8 @@ impl TcpSegment {
         true
     }
 
-    /// Whether its first range says that something came twice: it is acknowledged already, or lies in the second (RFC 2883).
+    /// Whether the first SACK range reports a duplicate (RFC 2883): it lies below the acknowledgement number, or inside
+    /// the second range.
     #[must_use]
     pub fn reports_duplicate(&self) -> bool {
         let before = |a: u32, b: u32| (b.wrapping_sub(a) as i32) > 0;
@@ -170,14 +174,14 @@ impl TcpSegment {
         self.headers() + self.length
     }
 
-    /// Numbers it takes up: its data, SYN and FIN.
+    /// The number of sequence numbers that it takes: its data, SYN and FIN.
     #[must_use]
     pub const fn span(&self) -> u32 {
         self.length + self.flags.has(TcpFlags::SYN) as u32 + self.flags.has(TcpFlags::FIN) as u32
     }
 
-    /// Writes the headers as they are on a wire, with right checksums over data that is all zeros, and returns how many
-    /// bytes they are.
+    /// Writes the headers as on the wire, with correct checksums for data that is all zeros. Returns their length in
+    /// bytes.
     pub fn write_headers(
         &self,
         from: [u8; 4],
@@ -190,7 +194,7 @@ impl TcpSegment {
         ip[0] = 0x45;
         ip[1] = self.codepoint.bits();
         ip[2..4].copy_from_slice(&(self.bytes() as u16).to_be_bytes());
-        // Never to be fragmented.
+        // Don't Fragment.
         ip[6] = 0x40;
         ip[8] = 64;
         ip[9] = PROTOCOL;
@@ -250,7 +254,8 @@ impl TcpSegment {
         }
     }
 
-    /// The reset with which a host answers where there is no connection (RFC 9293, 3.10.7.1); `None` to a reset.
+    /// The reset with which a host answers a segment for which it has no connection (RFC 9293, 3.10.7.1); `None` if the
+    /// segment is a reset.
     #[must_use]
     pub fn refusal(&self) -> Option<Self> {
         if self.flags.has(TcpFlags::RST) {
@@ -278,13 +283,14 @@ impl TcpSegment {
     }
 }
 
-/// The Internet checksum (RFC 1071), before it is folded.
+/// The sum of the Internet checksum (RFC 1071) over 16-bit words, before the carries are folded.
 fn sum(start: u32, bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).fold(start, |sum, pair| {
         sum + (u32::from(pair[0]) << 8 | u32::from(pair[1]))
     })
 }
 
+/// Folds the carries of the Internet checksum and inverts it.
 const fn finish(mut sum: u32) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);

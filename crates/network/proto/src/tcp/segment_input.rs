@@ -1,4 +1,4 @@
-//! Handles an arriving segment (RFC 9293, 3.10.7). Whatever it contains, only data that was sent is delivered.
+//! Handles an arriving segment (RFC 9293, 3.10.7). Whatever it contains, only data that the peer sent is delivered.
 
 use super::connection::{TcpConnection, TcpState};
 use super::deadlines::TIME_WAIT;
@@ -15,7 +15,7 @@ pub(super) const fn clock(now: Instant) -> u32 {
     (now.0 / 1_000_000) as u32
 }
 
-/// How long ago the own time was that a segment echoes.
+/// The age of the own timestamp that a segment echoes; `None` without one.
 fn age(now: Instant, stamps: Option<Timestamps>) -> Option<Duration> {
     let echo = stamps?.echo;
     let ago = clock(now).wrapping_sub(echo);
@@ -98,14 +98,14 @@ impl TcpConnection {
             self.establish(now, segment);
             self.state = TcpState::Established;
         } else {
-            // Both sides have dialled.
+            // Both sides have sent a SYN (simultaneous open).
             self.state = TcpState::SynReceived;
             self.syns = 0;
             self.handshake = Some(now);
         }
     }
 
-    /// The own SYN is acknowledged.
+    /// Handles the acknowledgement of the own SYN.
     fn establish(&mut self, now: Instant, segment: &TcpSegment) {
         self.handshake = None;
         self.sender.una = 1;
@@ -155,7 +155,7 @@ impl TcpConnection {
             || start > self.receiver.edge()
             || end > self.receiver.edge() + 1
         {
-            // Out of the window: answered, so that a peer that is behind learns where it is.
+            // Outside the window: answered, so that a peer that is behind learns the state.
             self.receiver.came_again(TcpStreamRange { start, end });
             return;
         }
@@ -180,12 +180,13 @@ impl TcpConnection {
         if segment.span() > 0 {
             self.input_data(now, segment, TcpStreamRange { start, end });
         } else if start < self.receiver.next {
-            // A probe of the window.
+            // A window probe or keep-alive.
             self.receiver.now = true;
         }
     }
 
-    /// False when the segment is not to be looked at any more.
+    /// Handles the acknowledgement of a segment that starts at place `start`. Returns false when the rest of the
+    /// segment has to be ignored.
     fn input_acknowledgement(&mut self, now: Instant, segment: &TcpSegment, start: u64) -> bool {
         let Some(upto) = self
             .sender
@@ -195,7 +196,7 @@ impl TcpConnection {
             return false;
         };
         if upto > self.sender.next {
-            // Of what was never sent.
+            // It acknowledges what was never sent.
             self.receiver.now = true;
             return false;
         }
@@ -249,7 +250,7 @@ impl TcpConnection {
         self.state != TcpState::Closed
     }
 
-    /// Everything up to a place is acknowledged, and the ranges that the segment names.
+    /// Handles an acknowledgement of everything up to `upto`, and of the ranges that the segment names.
     fn input_selective(
         &mut self,
         now: Instant,
@@ -343,7 +344,7 @@ impl TcpConnection {
     }
 }
 
-/// The number of the reset that answers a segment, and what it acknowledges.
+/// The sequence number of the reset that answers a segment, and what the reset acknowledges.
 fn reset_for(segment: &TcpSegment) -> Option<(u32, Option<u32>)> {
     let refusal = segment.refusal()?;
     Some((

@@ -1,4 +1,4 @@
-//! Which segment leaves next: resets, the handshake, what is lost, what is new, acknowledgements.
+//! Builds the next segment to send: a reset, the handshake, lost data, new data, or an acknowledgement, in this order.
 
 use super::connection::{TcpConnection, TcpState};
 use super::event::TcpResendReason;
@@ -48,7 +48,7 @@ impl TcpConnection {
     }
 
     fn handshake_segment(&mut self, now: Instant) -> Option<TcpSegment> {
-        // It leaves at first, and when its time came again.
+        // It is sent at first, and again when its timer has expired.
         let due = self.syns == 0 || self.handshake.is_none_or(|at| at <= now);
         if !due {
             return None;
@@ -60,7 +60,7 @@ impl TcpConnection {
         } else {
             TcpFlags::SYN
         };
-        // A SYN that had no answer may have met somebody who does not like the flags.
+        // A SYN without an answer may have been dropped for its ECN flags: the next ones go without.
         let asks = if answers {
             self.sender.ecn.agreed
         } else {
@@ -108,7 +108,7 @@ impl TcpConnection {
             return Some(self.data_segment(now, range, again));
         }
         match self.push.take() {
-            // Neither data nor window: an old sequence number requests an answer.
+            // Without data or window, an old sequence number makes the peer answer.
             Some(Push::WindowProbe) => {
                 Some(self.acknowledgement(now, self.sender.una.saturating_sub(1)))
             }
@@ -117,7 +117,7 @@ impl TcpConnection {
         }
     }
 
-    /// The next range that leaves, and why if it leaves again.
+    /// The next range to send, and the reason if it is sent again.
     fn choose(&mut self, now: Instant) -> Option<(TcpStreamRange, Option<TcpResendReason>)> {
         if self.push.is_none()
             && self
@@ -162,7 +162,7 @@ impl TcpConnection {
         None
     }
 
-    /// Nothing leaves though the window has room: what is measured now is the application's rate.
+    /// Notes that nothing is sent though the window has room: the rate measured now is the application's.
     fn note_idle(&mut self) {
         let sender = &mut self.sender;
         let (in_flight, room) = (
@@ -188,7 +188,7 @@ impl TcpConnection {
         let data = (sender.queued.saturating_sub(start)).min(u64::from(sender.mss));
         let room = sender.edge().saturating_sub(start);
         if data > room {
-            // The rest of the window only to find out whether it is one.
+            // A part of a segment is sent only to probe the window, or where silly windows are used.
             let part = if pushed == Some(Push::WindowProbe) || self.options.silly_windows {
                 room
             } else {
@@ -209,7 +209,7 @@ impl TcpConnection {
         (!waits || pushed.is_some()).then_some(TcpStreamRange { start, end })
     }
 
-    /// Everything is acknowledged and there is more, but no window for it: the window is probed now and then.
+    /// Sets the timer of window probes when everything is acknowledged and the window has no room for more data.
     fn schedule_window_probe(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let stuck = sender.board.out == 0 && sender.next < sender.end();
@@ -257,7 +257,7 @@ impl TcpConnection {
         }
     }
 
-    /// An acknowledgement at a place of the own stream.
+    /// An acknowledgement whose sequence number is a place of the own stream.
     fn acknowledgement(&mut self, now: Instant, place: u64) -> TcpSegment {
         let window = self.receiver.advertise(self.scaled);
         let (said, codepoint) = self.sender.ecn.leaves(false);
@@ -275,7 +275,7 @@ impl TcpConnection {
         if self.sender.sack {
             let origin = self.receiver.origin;
             for block in self.receiver.blocks().take(MOST_BLOCKS) {
-                // Packets of 68 bytes have room for one.
+                // Packets of 68 bytes have room for one range.
                 if segment.bytes() + 12 > self.options.mtu {
                     break;
                 }

@@ -1,41 +1,43 @@
-//! How much a send buffer takes whose size, or whose bytes that have not left, are bounded, as Linux does: memory and unsent
-//! bytes are compared with their limits only where a new block of data begins, and a block that waits for the rest of it, or
-//! leaves piece by piece, takes more without a look. So one end may have far more on its way than was asked for, until it is
-//! waiting with a whole block.
+//! How much data a send buffer accepts when its size, or its unsent bytes, are bounded, as in Linux. Memory and unsent
+//! bytes are compared with their limits only where a new block of data begins; a block that is not full yet takes more
+//! without a check. So an end may have far more in flight than was asked for, until a whole block waits.
 //!
-//! It computes; it changes nothing. Source: Linux 6.18, `tcp_sendmsg_locked`, `tcp_tso_autosize`, `sk_stream_write_space`,
+//! The functions only compute. Source: Linux 6.18, `tcp_sendmsg_locked`, `tcp_tso_autosize`, `sk_stream_write_space`,
 //! `tcp_stream_memory_free`.
 
 use stackline_core::time::Duration;
 
-/// Most bytes of a block with its head.
+/// The most bytes of a block.
 const BLOCK: u64 = 65_215;
-/// Memory that the description of a block takes.
+/// Bytes of memory that the description of a block takes (Linux's socket buffer structures).
 pub(super) const DESCRIPTION: u64 = 1536;
-/// A piece is what leaves in 2^-10 s, at least two segments.
+/// A piece (the data handed to the interface at once) is what leaves in 2^-10 s at the pace of the sender.
 const PIECE_SHIFT: u32 = 10;
+/// The least number of segments in a piece.
 const LEAST_SEGMENTS: u64 = 2;
-/// On short ways pieces are longer: halved for every 2^9 us of a round trip.
+/// On short paths pieces are longer: the bytes added are halved for every 2^9 us of the least round trip.
 const ROUND_TRIP_SHIFT: u32 = 9;
 
-/// What of a sender matters to its buffer.
+/// The state of a sender that matters to its send buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendBuffer {
-    /// Memory in bytes, of which a description takes so many.
+    /// The limit of memory, in bytes.
     pub(super) limit: u64,
+    /// Bytes of memory that the description of each piece takes.
     pub(super) description: u64,
-    /// No block begins while so many bytes have not left.
+    /// No block begins while this many bytes have not been sent.
     pub(super) lowat: u64,
     /// Bytes of data in a full segment.
     pub(super) segment: u64,
-    /// Bytes that leave at once.
+    /// Bytes that are sent at once.
     pub(super) piece: u64,
-    /// Bytes that the windows let leave now.
+    /// Bytes that the windows let the sender send now.
     pub(super) may_leave: u64,
-    /// Bytes that are not acknowledged, and of them those that have not left.
+    /// Bytes that are not acknowledged, sent or not.
     pub(super) held: u64,
+    /// Bytes that have not been sent.
     pub(super) unsent: u64,
-    /// Bytes in the last block.
+    /// Unsent bytes in the last block.
     pub(super) last: u64,
 }
 
@@ -50,17 +52,17 @@ impl SendBuffer {
         }
     }
 
-    /// Memory that is taken.
+    /// The memory in use, in bytes.
     pub(super) const fn memory(&self) -> u64 {
         self.held + self.held.div_ceil(self.piece) * self.description
     }
 
-    /// Whether enough is free to wake a writer: a third of the memory, and half of what may wait to leave.
+    /// Whether enough is free to wake a writer: a third of the memory, and half of the bytes that may wait to be sent.
     pub(super) const fn has_room(&self) -> bool {
         self.memory() <= self.limit / 3 * 2 && self.unsent.saturating_mul(2) < self.lowat
     }
 
-    /// How many of `wanted` bytes are taken, and the bytes in the last block then.
+    /// How many of `wanted` bytes are accepted, and the unsent bytes in the last block then.
     pub(super) fn take(mut self, wanted: u64) -> (u64, u64) {
         let (block, mut taken) = (self.block(), 0);
         self.last = self.last.min(self.unsent);
@@ -86,7 +88,8 @@ impl SendBuffer {
     }
 }
 
-/// Bytes that leave at once at a window in segments of so many bytes, once a round trip.
+/// The bytes that a sender sends at once, for a window in segments of `segment` bytes. Its pace is a window each round
+/// trip, times 2 in slow start and 1.2 otherwise.
 pub(super) fn piece(
     window: u64,
     segment: u64,

@@ -1,4 +1,5 @@
-//! The sending half: what is queued, what was sent, what an acknowledgement changes.
+//! The sending half of a connection: what is queued, what was sent, what an acknowledgement changes. Places are
+//! positions in the stream in 64 bits (0 is the SYN).
 
 use super::congestion::{Algorithm, TcpCongestion};
 use super::ecn::TcpEcn;
@@ -12,7 +13,7 @@ use super::time_accounting::{TcpSendLimit, TimeAccounting};
 use alloc::boxed::Box;
 use stackline_core::time::{Duration, Instant};
 
-/// What the sender does about losses.
+/// The sender's recovery phase, as in Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TcpRecoveryPhase {
     /// Nothing is missing.
@@ -20,72 +21,77 @@ pub(super) enum TcpRecoveryPhase {
     Open,
     /// Something may be missing.
     Disorder,
-    /// The window shrinks, nothing is missing: a probe repaired it, or a queue has marked a packet.
+    /// The congestion window shrinks though nothing has to be sent again: a probe repaired a loss, or a queue has
+    /// marked a packet.
     Reduction,
-    /// What is lost is sent again while the window shrinks.
+    /// Lost segments are sent again while the window shrinks.
     Recovery,
-    /// After a time-out.
+    /// Lost segments are sent again after a time-out.
     Loss,
 }
 
-/// What the one timer of the sender is for.
+/// The purpose of the sender's one timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TcpTimerPurpose {
     /// Everything in flight is marked as lost when it expires.
     Timeout,
-    /// The end of the data in flight may be lost: it is sent again, or more of the stream.
+    /// The end of the data in flight may be lost: new data or the last segment is sent to find out.
     TailProbe,
-    /// What may have been reordered is lost by then.
+    /// Segments that may only be reordered count as lost when it expires.
     Reordering,
     /// The peer's window may have opened.
     WindowProbe,
 }
 
-/// What the window was before it shrank, if it was for nothing.
+/// The window before it was reduced, to be restored if the reduction proves needless.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undo {
     pub(super) window: u32,
     pub(super) threshold: u32,
-    /// When something was sent again first.
+    /// When a segment was first sent again after the reduction.
     pub(super) sent_again: Option<Instant>,
 }
 
-/// The sending half.
+/// The sending half of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TcpSender {
     pub(super) origin: TcpSequenceOrigin,
-    /// First place not acknowledged.
+    /// The first place that is not acknowledged.
     pub(super) una: u64,
-    /// Next place to be sent.
+    /// The next place to be sent.
     pub(super) next: u64,
-    /// End of the data written by the application.
+    /// The end of the data written by the application.
     pub(super) queued: u64,
-    /// Bytes in the last block that was handed over ([`super::send_buffer`]).
+    /// Unsent bytes in the last block that was written ([`super::send_buffer`]).
     pub(super) last_block: u64,
-    /// A FIN follows.
+    /// A FIN follows the data.
     pub(super) fin: bool,
     /// Bytes of data in a full segment.
     pub(super) mss: u32,
     pub(super) nodelay: bool,
     pub(super) ecn: TcpEcn,
-    /// The peer's window, its scale, and the sequence and acknowledgement numbers of its last update.
+    /// The peer's window, in bytes.
     pub(super) window: u64,
+    /// The bits by which the peer's window field is shifted.
     pub(super) scale: u8,
+    /// The place and the acknowledgement of the segment that last updated the window.
     pub(super) window_update: (u64, u64),
+    /// Whether selective acknowledgements are used.
     pub(super) sack: bool,
     pub(super) board: Scoreboard,
     pub(super) congestion: TcpCongestion,
-    /// Segments that leave at first, and after a pause at least.
+    /// The initial window in segments, and the least after a pause.
     pub(super) first_window: u32,
-    /// Of a sender that paces.
+    /// The state of pacing; `None` for a sender that does not pace.
     pub(super) pacing: Option<Box<TcpPacing>>,
     pub(super) rtt: Rtt,
     pub(super) times: TimeAccounting,
     pub(super) timer: Option<(TcpTimerPurpose, Instant)>,
+    /// How many times in a row the time-out was doubled.
     pub(super) backoff: u32,
-    /// Time-outs since something new was acknowledged.
+    /// Time-outs since new data was acknowledged.
     pub(super) timeouts: u32,
-    /// Behind the last segment that was not full.
+    /// The end of the last segment that was not full (for Nagle's algorithm).
     pub(super) small: u64,
     pub(super) last_sent: Instant,
     pub(super) retransmits: u64,
@@ -93,29 +99,39 @@ pub(super) struct TcpSender {
     pub(super) phase: TcpRecoveryPhase,
     /// The phase ends when this place is acknowledged.
     pub(super) high: u64,
+    /// The window before the reduction, in segments.
     pub(super) prior: u32,
+    /// Segments that have arrived during the reduction.
     pub(super) delivered: u32,
+    /// Segments sent during the reduction.
     pub(super) sent_in_reduction: u32,
     pub(super) newest: TcpNewestArrival,
+    /// Reordering has been observed.
     pub(super) reordered: bool,
+    /// The largest observed reordering, in segments; 3 at first.
     pub(super) reordering: u32,
     pub(super) reordering_window: ReorderingWindow,
     pub(super) undo: Option<Undo>,
-    /// Until where a tail loss probe is out, and whether it sent something again.
+    /// The end of what a tail loss probe covers, and whether the probe sent something again; `None` when none is out.
     pub(super) probe: Option<(u64, bool)>,
     // --- recovery that counts duplicates ---
     pub(super) recovery: Recovery,
-    /// Acknowledgements of the same place in a row.
+    /// Duplicate acknowledgements in a row.
     pub(super) duplicates: u32,
-    /// The first segment leaves again whatever the window.
+    /// The first segment is sent again whatever the window.
     pub(super) again: bool,
-    /// Not everything that was sent when a time-out came is acknowledged.
+    /// Not everything that was in flight at the last time-out is acknowledged.
     pub(super) timed_out: bool,
     // --- is the window in use? ---
+    /// The window was full in the present window's worth of data.
     limited: bool,
+    /// The most segments that were outstanding in that time.
     most_out: u32,
+    /// That time ends when this place is acknowledged.
     usage_end: u64,
+    /// The most segments outstanding since the window was last fully used.
     used: u32,
+    /// When the use of the window was last judged.
     used_at: Instant,
 }
 
@@ -144,17 +160,17 @@ impl TcpSender {
         }
     }
 
-    /// Bytes that were handed over and are not acknowledged.
+    /// Bytes that were written and are not acknowledged.
     pub(super) fn held(&self) -> u64 {
         self.queued.saturating_sub(self.una.max(1))
     }
 
-    /// Behind everything there is to send.
+    /// The end of everything there is to send, the FIN included.
     pub(super) const fn end(&self) -> u64 {
         self.queued + self.fin as u64
     }
 
-    /// The peer's window ends here.
+    /// The place at which the peer's window ends.
     pub(super) const fn edge(&self) -> u64 {
         self.una + self.window
     }
@@ -163,8 +179,8 @@ impl TcpSender {
         self.board.in_flight()
     }
 
-    /// Updates the peer's window if the segment is newer than that of the last update (RFC 9293, 3.10.7.4). True when
-    /// it changed.
+    /// Updates the peer's window if the segment is newer than the one that last updated it (RFC 9293, 3.10.7.4).
+    /// Returns whether the window changed.
     pub(super) const fn update_window(
         &mut self,
         window: u64,
@@ -183,8 +199,9 @@ impl TcpSender {
         changed
     }
 
-    /// An acknowledgement of everything before `upto`, at most [`Self::next`], and of ranges behind it. `echoed` is how long ago the time that it
-    /// echoes was, `marked` whether it says that a queue has marked a packet.
+    /// Handles an acknowledgement of everything before `upto` (at most [`Self::next`]) and of the ranges `blocks`
+    /// behind it. `duplicate`: it reports data that came twice. `echoed`: the age of the timestamp that it echoes.
+    /// `marked`: it says that a queue has marked a packet.
     pub(super) fn acknowledged(
         &mut self,
         now: Instant,
@@ -208,7 +225,7 @@ impl TcpSender {
             self.una = upto;
             self.board.acknowledge(upto, &mut arrived);
         }
-        // What a probe sent again was meant to come twice.
+        // A duplicate caused by a probe was expected.
         let needless = duplicate && self.probe.is_none();
         self.reordering_window
             .acknowledged(self.una, self.next, needless);
@@ -243,7 +260,8 @@ impl TcpSender {
         }
     }
 
-    /// Round trips: the estimate takes the first of the segments that arrived, congestion control the last.
+    /// Takes round-trip samples: the estimate uses the first of the segments that arrived, congestion control the last
+    /// one.
     fn measure(
         &mut self,
         now: Instant,
@@ -267,7 +285,8 @@ impl TcpSender {
         }
         if let Some((sent, end, again)) = arrived.newest {
             let rtt = now.since(sent);
-            // An acknowledgement that comes too soon after it was sent again is of the first time.
+            // An acknowledgement that comes sooner after a retransmission than the least round trip belongs to the
+            // first transmission.
             if !(again && self.rtt.minimum().is_some_and(|least| rtt < least))
                 && (sent, end) > (self.newest.sent, self.newest.end)
             {
@@ -276,7 +295,7 @@ impl TcpSender {
         }
     }
 
-    /// A sender that paces: its window and pace by what arrived.
+    /// Updates the window and the pace of a sender that paces, from what arrived.
     fn model(&mut self, now: Instant, arrived: &TcpAckEffect, lost: u32, prior_in_flight: u32) {
         let (in_flight, smoothed) = (self.in_flight(), self.rtt.smoothed());
         let Some(pacing) = &mut self.pacing else {
@@ -306,7 +325,7 @@ impl TcpSender {
         self.congestion.window = pacing.model.acknowledged(now, sample.as_ref(), &state);
     }
 
-    /// Whether the window still opens.
+    /// Whether the sender is in slow start, or its model still looks for the path's rate.
     pub(super) fn starts(&self) -> bool {
         self.pacing.as_ref().map_or_else(
             || self.congestion.slow_start(),
@@ -314,8 +333,8 @@ impl TcpSender {
         )
     }
 
-    /// How much longer a train becomes by the bursts that a host's segmentation offload makes: the time of 256 KiB at twice
-    /// the present rate, at most 1 ms.
+    /// How much longer a train of segments becomes because a host's segmentation offload sends bursts: the time of 256
+    /// KiB at twice the present rate, at most 1 ms.
     fn burst(&self) -> Duration {
         const MOST: u64 = 1_000_000;
         let window = u64::from(self.congestion.window) * u64::from(self.mss) * 2;
@@ -324,6 +343,7 @@ impl TcpSender {
         Duration(time.map_or(MOST, |time| time.min(u128::from(MOST)) as u64))
     }
 
+    /// Notes by how many segments a late arrival was overtaken.
     fn note_reordering(&mut self, arrived: &TcpAckEffect) {
         if let Some(late) = arrived.late {
             let by = self
@@ -336,7 +356,7 @@ impl TcpSender {
         }
     }
 
-    /// What keeps data that was handed over from leaving.
+    /// What keeps written data from being sent.
     pub(super) fn limit_of_unsent(&self) -> TcpSendLimit {
         let paced = self
             .pacing
@@ -362,6 +382,7 @@ impl TcpSender {
         }
     }
 
+    /// Adjusts the window of a sender that does not pace, after an acknowledgement.
     fn control(&mut self, now: Instant, advanced: bool, arrived: u32, lost: u32) {
         match self.phase {
             TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery => {
@@ -374,7 +395,7 @@ impl TcpSender {
         }
     }
 
-    /// Takes note of whether the window was in use, once nothing more can leave.
+    /// Notes whether the congestion window is in use, once nothing more can be sent.
     pub(super) fn validate(&mut self, now: Instant, sent: bool) {
         let limited = self.in_flight() >= self.congestion.window;
         if self.recovery == Recovery::Reno || !(limited || sent) {
@@ -394,7 +415,7 @@ impl TcpSender {
         }
     }
 
-    /// A window that was not used for long is no longer valid (RFC 7661, as in Linux).
+    /// Reduces a window that was not used for a time-out and is therefore no longer valid (RFC 7661, as in Linux).
     fn shrink_to_use(&mut self, now: Instant) {
         let used = self.used.max(self.first_window);
         if self.phase == TcpRecoveryPhase::Open && used < self.congestion.window {
@@ -404,6 +425,7 @@ impl TcpSender {
         (self.used, self.used_at) = (0, now);
     }
 
+    /// The slow start threshold that keeps the present window in memory when the window is reduced for idleness.
     fn threshold_now(&self) -> u32 {
         let window = self.congestion.window;
         if matches!(
@@ -415,7 +437,7 @@ impl TcpSender {
         self.congestion.threshold.max(window / 2 + window / 4)
     }
 
-    /// The application writes after nothing was in flight: slow start after idle.
+    /// Called when the application writes while nothing is in flight: reduces the window after idle time.
     pub(super) fn restart_after_idle(&mut self, now: Instant) {
         if self.board.out > 0 || self.last_sent == Instant(0) {
             return;
@@ -441,7 +463,7 @@ impl TcpSender {
         self.congestion.resume(now, idle);
     }
 
-    /// A range leaves for the first time, with so many bytes of data.
+    /// Notes that a range with `data` bytes of data is sent for the first time.
     pub(super) fn sends(&mut self, range: TcpStreamRange, data: u64, now: Instant) {
         self.paces(now, data);
         if data < u64::from(self.mss) {
@@ -467,6 +489,7 @@ impl TcpSender {
         }
     }
 
+    /// Notes a transmission in the pacing, if there is one.
     pub(super) fn paces(&mut self, now: Instant, data: u64) {
         let in_flight = self.in_flight();
         if let Some(pacing) = &mut self.pacing {
@@ -474,7 +497,7 @@ impl TcpSender {
         }
     }
 
-    /// Sets the timer for data in flight: a probe where one may help, else the time-out.
+    /// Sets the timer for data in flight: a tail loss probe where one may help, else the time-out.
     pub(super) fn arm(&mut self, now: Instant) {
         if self.board.out == 0 {
             self.timer = None;
@@ -499,7 +522,8 @@ impl TcpSender {
         });
     }
 
-    /// Two round trips, and for a single segment the longest that its acknowledgement may be delayed.
+    /// The time after which a tail loss probe is sent: two round trips, plus 200 ms for a single segment (the longest
+    /// delay of its acknowledgement), else 2 ms.
     fn probe_after(&self) -> Duration {
         let more = if self.board.out == 1 {
             200_000_000

@@ -1,16 +1,16 @@
-//! Sequence numbers as places in a stream: 64 bits inside, so that nothing wraps, 32 on the wire.
+//! Sequence numbers as places in a stream: 64 bits inside the machine, so that nothing wraps, and 32 bits on the wire.
 
-/// Where a direction's numbers begin: place 0 is the SYN, 1 the first byte.
+/// The initial sequence number of a direction. Place 0 is the SYN, place 1 the first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TcpSequenceOrigin(pub(super) u32);
 
 impl TcpSequenceOrigin {
-    /// The number on the wire of a place.
+    /// The 32-bit sequence number of a place.
     pub(super) const fn wire(self, place: u64) -> u32 {
         self.0.wrapping_add(place as u32)
     }
 
-    /// The place of a number on the wire that is nearest to `near`; `None` before the beginning.
+    /// The place nearest to `near` with that 32-bit sequence number; `None` before the beginning.
     pub(super) const fn place(self, wire: u32, near: u64) -> Option<u64> {
         let ahead = wire.wrapping_sub(self.wire(near)) as i32;
         near.checked_add_signed(ahead as i64)

@@ -1,15 +1,15 @@
-//! What a sender does with its time: every moment since the connection is in exactly one state, so that the times of all states add
-//! up to the whole. It decides nothing.
+//! Accounts for the sender's time: every moment since the connection began belongs to exactly one state, so that the
+//! times of all states add up to the whole. The accounting decides nothing.
 
 use stackline_core::time::{Duration, Instant};
 
-/// What keeps a sender from sending more.
+/// The state: what keeps the sender from sending more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TcpSendLimit {
-    /// Nothing to send, and nothing on its way.
+    /// There is nothing to send, and nothing in flight.
     #[default]
     Idle,
-    /// The application: everything it handed over is on its way.
+    /// The application: everything that it has written is in flight.
     Application,
     /// The receiver's window.
     ReceiveWindow,
@@ -19,7 +19,7 @@ pub(super) enum TcpSendLimit {
     SlowStart,
     /// The congestion window.
     CongestionWindow,
-    /// What was lost is sent again.
+    /// Lost data is being sent again.
     Recovery,
     /// A timer that has to expire before what was lost is sent again.
     Timeout,
@@ -27,29 +27,32 @@ pub(super) enum TcpSendLimit {
     Nagle,
 }
 
-/// How many states there are.
+/// The number of states of [`TcpSendLimit`].
 const STATES: usize = 9;
 
-/// Times by what kept the sender from sending more.
+/// The times spent in each state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TimeAccounting {
+    /// The present state.
     now: TcpSendLimit,
+    /// When the present state began.
     since: Instant,
     /// When something was last sent or acknowledged.
     progress: Instant,
+    /// Ended time in each state, in ns.
     spent: [u64; STATES],
 }
 
-/// The same, as it is given to others.
+/// The times of some states, for callers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpLimitTimes {
-    /// Everything that was handed over is on its way: more has to come from the application, or the answer of the peer.
+    /// Everything written was in flight: more data had to come from the application, or an answer from the peer.
     pub application: Duration,
     /// The congestion window in slow start.
     pub slow_start: Duration,
     /// The congestion window otherwise.
     pub congestion_window: Duration,
-    /// What was lost is sent again.
+    /// Lost data is being sent again.
     pub recovery: Duration,
     /// A timer had to expire before something lost was sent again.
     pub timeout: Duration,
@@ -65,12 +68,13 @@ impl TimeAccounting {
         }
     }
 
-    /// Something was sent or acknowledged.
+    /// Notes that something was sent or acknowledged.
     pub(super) const fn progress(&mut self, now: Instant) {
         self.progress = now;
     }
 
-    /// A timer has expired for what is lost: nothing else was waited for since anything went on.
+    /// Counts the time since the last progress as [`TcpSendLimit::Timeout`]: a timer for lost data has expired, and
+    /// nothing else was waited for.
     pub(super) fn timed_out(&mut self, now: Instant) {
         let waited = self.progress.max(self.since);
         self.spent[self.now as usize] += waited.since(self.since).0;

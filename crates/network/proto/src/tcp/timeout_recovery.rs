@@ -1,11 +1,12 @@
-//! What a retransmission time-out does (RFC 6298): everything that is overdue is lost, and the window begins anew.
-//! How long the time-out is: `rtt_and_timeout`.
+//! What a sender with [`super::Recovery::Linux`] does at a retransmission time-out (RFC 6298): everything overdue
+//! counts as lost, and the window begins with one segment more than is in flight. How long the time-out is:
+//! `rtt_and_timeout`.
 
 use super::sender::{TcpRecoveryPhase, TcpSender, TcpTimerPurpose};
 use stackline_core::time::Instant;
 
 impl TcpSender {
-    /// The time-out is over and something is in flight.
+    /// Handles a time-out while something is in flight.
     pub(super) fn time_out(&mut self, now: Instant) {
         self.times.timed_out(now);
         if self.phase <= TcpRecoveryPhase::Disorder
@@ -19,7 +20,7 @@ impl TcpSender {
         if let Some(pacing) = &mut self.pacing {
             pacing.model.timed_out();
         }
-        // What left after the newest arrival is not overdue yet.
+        // Segments sent later than a round trip and the reordering wait ago are not overdue yet.
         let patience = (self.newest.rtt + self.settle()).0;
         let recent = if self.newest.end == 0 {
             u64::MAX

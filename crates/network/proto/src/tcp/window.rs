@@ -1,30 +1,32 @@
-//! How much the receiver offers: a window that grows with what the application takes in a round trip, as Linux sizes its
-//! receive buffer, or a fixed one.
+//! The receive window: it grows with what the application takes in a round trip, as Linux sizes its receive buffer, or
+//! it is fixed.
 
 use stackline_core::time::{Duration, Instant};
 
-/// Window at first.
+/// The first window, in bytes.
 pub(super) const FIRST: u64 = 64 << 10;
-/// Largest window by default.
+/// The largest window by default, in bytes.
 pub(super) const LARGEST: u64 = 6 << 20;
-/// Largest window without scaling.
+/// The largest window without window scaling, in bytes.
 pub(super) const UNSCALED: u64 = 65_535;
 
 /// The size of the receive window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tuning {
-    /// The most it may be now.
+    /// The largest window at present, in bytes.
     pub(super) clamp: u64,
-    /// What is offered of it: it opens with what arrives.
+    /// The part of `clamp` that is offered; it grows with arriving segments.
     threshold: u64,
     fixed: bool,
-    /// Most bytes taken in a round trip so far.
+    /// The most bytes taken in a round trip so far.
     space: u64,
-    /// Where the application was when this round trip began, and when.
+    /// The place up to which the application had read when this round trip began.
     from: u64,
+    /// When this round trip began.
     since: Instant,
     /// Round trip time measured by the receiver, smoothed, in ns; 0 before the first sample.
     rtt: u64,
+    /// The timestamp echoed by the last sample.
     last_echo: u32,
 }
 
@@ -45,7 +47,7 @@ impl Tuning {
         }
     }
 
-    /// Bits by which windows are shifted so that the largest fits.
+    /// The number of bits by which windows are shifted so that the largest one fits into 16 bits.
     pub(super) fn scale(fixed: Option<u64>) -> u8 {
         let largest = fixed.unwrap_or(LARGEST);
         (0..14)
@@ -53,12 +55,12 @@ impl Tuning {
             .unwrap_or(14)
     }
 
-    /// The connection is open.
+    /// Begins the first round trip when the connection is open.
     pub(super) const fn begin(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// A full segment arrived that echoes the receiver's own time of `age` ago.
+    /// Takes a round-trip sample from a full segment that echoes the receiver's own timestamp of `age` ago.
     pub(super) fn echo(&mut self, echo: u32, age: Duration) {
         if echo == self.last_echo {
             return;
@@ -81,7 +83,7 @@ impl Tuning {
         }
     }
 
-    /// A segment arrived. True when the window opens further because of it.
+    /// Opens the window further when a segment arrives. Returns whether it was opened.
     pub(super) fn arrived(&mut self, segment: u32) -> bool {
         let establish = self.threshold < self.clamp;
         if establish {
@@ -90,7 +92,8 @@ impl Tuning {
         establish
     }
 
-    /// The application has taken everything before `taken`; `beyond` bytes have arrived behind a gap.
+    /// Notes that the application has taken everything before `taken`. `waiting` bytes can still be taken, `beyond`
+    /// bytes have arrived behind gaps.
     pub(super) fn took(&mut self, now: Instant, taken: u64, waiting: u64, beyond: u64) {
         if self.fixed || self.rtt == 0 || now.since(self.since).0 < self.rtt {
             return;
@@ -102,14 +105,15 @@ impl Tuning {
         (self.from, self.since) = (taken, now);
     }
 
-    /// Something arrived behind a gap.
+    /// Enlarges the window by the bytes behind gaps.
     pub(super) fn gap(&mut self, beyond: u64) {
         if !self.fixed {
             self.grow(self.space, beyond);
         }
     }
 
-    /// What was taken in a round trip was sent one earlier, and the sender may have doubled its rate since.
+    /// Grows the window: what was taken in a round trip was sent one round trip earlier, and the sender may have
+    /// doubled its rate since.
     fn grow(&mut self, copied: u64, beyond: u64) {
         let window = copied * 2;
         let rise = window * (copied - self.space) / self.space.max(1);
@@ -117,7 +121,8 @@ impl Tuning {
         self.clamp = self.clamp.max((window + 2 * rise + beyond).min(LARGEST));
     }
 
-    /// The window to offer with so many bytes in the buffer: none rather than a silly one, unless those are wanted.
+    /// The window to offer with `held` bytes in the buffer. A silly window (less than a segment) is not offered, unless
+    /// `silly` allows it.
     pub(super) fn offer(&self, held: u64, segment: u32, silly: bool) -> u64 {
         let free = self.clamp.saturating_sub(held);
         if !silly && free < (self.clamp / 16).min(u64::from(segment)) {

@@ -1,5 +1,5 @@
-//! One end of an application's connection, whichever protocol it speaks: `tcp` by its segments, PUP by whole packets in UDP, blasts as
-//! in [`super::blasts`]. What travels is counted; PUP, which carries bytes, carries zeros.
+//! One end of an application's connection, of any protocol: `tcp` as segments, PUP as packets in UDP, blasts as in
+//! [`super::blasts`]. Data is counted; PUP, whose packets carry bytes, carries zeros.
 
 use super::blasts::{LENGTH, MessageBlastEnd};
 use crate::datagram::{SimDatagram, SimDatagramBody, UDP, ipv4_header};
@@ -9,19 +9,19 @@ use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
 use stackline_proto::papers::pup::{self, PupPort};
 use stackline_proto::tcp::{self, Codepoint, TcpReceived};
 
-/// Largest piece of zeros that is handed to PUP at once.
+/// The zeros that are written to PUP; the largest piece at once.
 const ZEROS: [u8; 4096] = [0; 4096];
 
-/// One end.
+/// The protocol machine of one end.
 pub(crate) enum MessageEndMachine {
     Tcp(Box<tcp::TcpConnection>),
     Pup(Box<pup::PupConnection>),
-    /// An end of PUP that nobody has asked for a connection yet.
+    /// A PUP end that waits for a connection.
     PupListener(pup::PupOptions),
     Blasts(Box<MessageBlastEnd>),
 }
 
-/// Where what leaves an end goes.
+/// The connection, source and destination of packets of an end.
 #[derive(Clone, Copy)]
 pub(super) struct MessageRoute {
     pub(super) connection: u32,
@@ -29,11 +29,11 @@ pub(super) struct MessageRoute {
     pub(super) to: NodeIndex,
 }
 
-/// The socket of the side that asks, of the one that listens, and of the connection there.
+/// PUP sockets: of the side that opens, of the side that listens, and of the connection there.
 const SOCKETS: [u32; 3] = [1, 2, 3];
 
 impl MessageEndMachine {
-    /// The two ends of a connection of PUP that is asked for.
+    /// The two ends of a new PUP connection.
     pub(super) fn pups(now: Instant, options: pup::PupOptions, number: u32) -> [Self; 2] {
         let [own, listens, _] = SOCKETS.map(|socket| PupPort {
             socket,
@@ -65,7 +65,7 @@ impl MessageEndMachine {
         }
     }
 
-    /// Whether the connection is there, as this end sees it; whether it is over.
+    /// Whether this end sees the connection as open.
     pub(super) fn is_there(&self) -> bool {
         match self {
             Self::Tcp(machine) => machine.state() == tcp::TcpState::Established,
@@ -84,7 +84,7 @@ impl MessageEndMachine {
         }
     }
 
-    /// Whether a writer that waits would be woken.
+    /// Whether a waiting writer would be woken.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Tcp(machine) => machine.has_room(),
@@ -94,7 +94,7 @@ impl MessageEndMachine {
         }
     }
 
-    /// Hands bytes over; how many, where any had room.
+    /// Writes bytes. Returns how many were accepted; `None` when there was no room.
     pub(super) fn send(&mut self, now: Instant, bytes: u64) -> Option<u64> {
         match self {
             Self::Tcp(machine) => machine.send(now, bytes),
@@ -113,7 +113,7 @@ impl MessageEndMachine {
         }
     }
 
-    /// Bytes that go before what is handed over at once.
+    /// Bytes that are put before each message.
     pub(super) const fn before_each(&self) -> u64 {
         if let Self::Blasts(_) = self {
             LENGTH
@@ -122,7 +122,7 @@ impl MessageEndMachine {
         }
     }
 
-    /// Reads so many bytes at most; how many, where there were any.
+    /// Reads at most `most` bytes. Returns how many; `None` when there were none.
     pub(super) fn receive(&mut self, now: Instant, most: u64) -> Option<u64> {
         match self {
             Self::Tcp(machine) => match machine.receive(now, most) {
@@ -224,10 +224,10 @@ impl MessageEndMachine {
         })
     }
 
-    /// When it has something to do though nothing comes.
+    /// The instant at which the end has something to do though nothing arrives.
     pub(super) fn deadline(&mut self, now: Instant) -> Option<Instant> {
         match self {
-            Self::Tcp(machine) => machine.deadline().map(|(at, _)| at),
+            Self::Tcp(machine) => machine.deadline(),
             Self::Pup(machine) => machine.deadline(),
             Self::Blasts(machine) => machine.deadline(now),
             Self::PupListener(_) => None,
@@ -235,7 +235,7 @@ impl MessageEndMachine {
     }
 }
 
-/// Options of PUP that fit a path: so many bytes a packet, at least one.
+/// PUP options with packets that fit the path, of at least one byte.
 pub(super) fn fit_options(options: pup::PupOptions, mtu: u64) -> pup::PupOptions {
     let overhead = (BELOW + pup::packet::HEADER + pup::packet::CHECKSUM + 1) as u64;
     let packet = mtu

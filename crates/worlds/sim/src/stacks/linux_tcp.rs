@@ -288,7 +288,7 @@ impl SimLinuxTcpMachine {
         if let Some(log) = &shared.log {
             self.emit(wire, log, now);
         }
-        self.connection.deadline().map(|(at, _)| at)
+        self.connection.deadline()
     }
 
     /// Puts the machine's events on the log.

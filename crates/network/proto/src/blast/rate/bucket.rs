@@ -1,24 +1,26 @@
-//! A token bucket: turns a rate into instants at which bytes may leave. It never changes the rate.
+//! A token bucket: it turns a rate into instants at which bytes may be sent. It never changes the rate.
 
 use stackline_core::time::{Duration, Instant};
 
-/// Time between two bursts where they are smaller than [`LARGEST`], in seconds.
+/// The time between two bursts, while they are smaller than [`LARGEST`], in s.
 const BEAT: f64 = 0.000_5;
-/// How much of a late waking is made up for, in seconds.
+/// How much lost time is made up for when the driver wakes late, in s.
 const LATE: f64 = 0.002;
-/// Bytes of the largest burst: those of one system call.
+/// The largest burst in bytes: what one system call sends.
 const LARGEST: f64 = 65_536.0;
 
-/// Bytes that may leave.
+/// The tokens of a sender: the bytes that may be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlastTokenBucket {
     packet: f64,
+    /// Bytes that may be sent; negative after a larger burst.
     tokens: f64,
+    /// When tokens were added last.
     filled: Option<Instant>,
 }
 
 impl BlastTokenBucket {
-    /// A bucket for packets of so many bytes, with `first` bytes in it.
+    /// A bucket for packets of `packet` bytes, with `first` bytes in it.
     pub(super) const fn new(packet: f64, first: f64) -> Self {
         Self {
             packet,
@@ -35,12 +37,13 @@ impl BlastTokenBucket {
         self.tokens = (self.tokens + rate * now.since(filled).seconds()).min(most.max(self.tokens));
     }
 
-    /// Bytes that are waited for when it is empty.
+    /// The bytes of a burst: for so many a sender waits when the bucket is empty.
     fn burst(&self, rate: f64) -> f64 {
         (rate * BEAT).clamp(self.packet, LARGEST.max(self.packet))
     }
 
-    /// Bytes that may leave now, at least a packet; else when a burst may. [`Self::fill`] comes first.
+    /// The bytes that may be sent now, at least a packet; else when the next burst may be. [`Self::fill`] has to be
+    /// called before.
     pub(super) fn may_take(&self, now: Instant, rate: f64) -> Result<u64, Instant> {
         if self.tokens >= self.packet {
             return Ok(self.tokens as u64);
@@ -49,7 +52,7 @@ impl BlastTokenBucket {
         Err(now + Duration(wait.0.max(1)))
     }
 
-    /// So many bytes have left; more than it has is paid back by waiting.
+    /// Takes the bytes that were sent; more than there were is paid back by waiting.
     pub(super) fn take(&mut self, bytes: f64) {
         self.tokens -= bytes;
     }

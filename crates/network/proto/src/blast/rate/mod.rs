@@ -1,4 +1,4 @@
-//! How fast packets leave beyond a local network: a pace that fills a path and leaves others their part of it.
+//! The rate controller for paths beyond a local network: a pace that fills a path and leaves other flows their share.
 //!
 //! Answers are few, some for each round trip, so nothing here counts single packets. The controller keeps a **window**,
 //! the target for bytes in flight, and paces at window / round trip; pacing keeps a late answer from causing a burst.
@@ -37,42 +37,47 @@ use path_rtt::BlastPathRtt;
 use rtt_round::BlastRttRound;
 use stackline_core::time::Instant;
 
-/// Packets of the first window (RFC 6928), and of the smallest.
+/// Packets of the first window (RFC 6928).
 const FIRST: f64 = 10.0;
+/// Packets of the smallest window.
 const LEAST: f64 = 2.0;
-/// Round trip assumed before there is one, in seconds.
+/// The round trip assumed before one was measured, in s.
 const UNKNOWN: f64 = 0.1;
-/// Share of packets that may be lost without a reaction.
+/// The share of packets that may be lost without a reaction.
 const LOSS: f64 = 0.03;
-/// Packets beyond that share that are still chance: an eighth of the window within these bounds.
+/// Lost packets beyond that share that still count as chance: an eighth of the window, within these bounds.
 const CHANCE: (f64, f64) = (2.0, 8.0);
-/// What is left of the window after a loss that a full queue explains (RFC 9438), and after any delay at least.
+/// The factor of the window after a loss that a full queue explains (RFC 9438), and the least factor after a delay.
 const BETA: f64 = 0.7;
-/// However much is lost, at least a quarter of the window is left, and nine tenths of what still arrives.
+/// The least factor of the window, however much is lost.
 const LEFT: f64 = 0.25;
+/// The window is not reduced below this share of what still arrives.
 const ARRIVING: f64 = 0.9;
-/// A queue is drained a little further than it seems long, since the base may have been measured above a standing queue.
+/// A queue is drained a little further than it seems long, since the base round trip may have been measured above a
+/// standing queue.
 const DRAIN: f64 = 0.95;
-/// Cuts that emptied no queue, after which another flow is assumed to fill it.
+/// The number of cuts that emptied no queue, after which another flow is assumed to fill it.
 const IN_VAIN: u32 = 2;
-/// Answers after which the delay is used before the round trip ends, while starting.
+/// While starting: the answers after which the delay is judged before the round trip ends.
 const SAMPLES: u32 = 4;
-/// Beside others, packets added in a second for each root of the window's packets: CUBIC keeps the larger part.
+/// While competing: the packets added per second for each square root of the window's packets. CUBIC keeps the larger
+/// part.
 const BESIDE: f64 = 1.5;
-/// Most that is added to a window in a round trip, as a share of it (but a packet always).
+/// The most that is added to a window in a round trip, as a share of it (but always a packet).
 const STEEPEST: f64 = 1.0 / 24.0;
-/// Windows that all blasts in flight hold together: one of which something is lost stays for two or three round trips.
+/// The windows that all blasts in flight hold together: a blast of which something is lost stays for two or three round
+/// trips.
 const WINDOWS: f64 = 4.0;
-/// Round trips without any answer that count as silence.
+/// The number of round trips without any answer that counts as silence.
 const SILENCE: f64 = 2.0;
-/// How often in a row silence halves the window: later only single requests leave, and resending the rest would take
+/// How often in a row silence halves the window. Later only single requests are sent, and resending the rest would take
 /// too long.
 const SILENCES: u32 = 4;
 
 /// The content of the answer to a round.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// When the round's request left.
+    /// When the round's request was sent.
     pub sent: Instant,
     /// Bytes that have arrived by now.
     pub delivered: u64,
@@ -84,40 +89,43 @@ pub struct Answered {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Doubles until a queue or losses stop it.
+    /// The window doubles until a queue or losses stop it.
     Starting,
-    /// Keeps the queue short.
+    /// The queue is kept short.
     Yielding,
-    /// Somebody else keeps it long.
+    /// Another flow keeps the queue long.
     Competing,
 }
 
-/// The rate controller of one sender. All its bytes are counted as the sender counts them, in `sent` and `delivered` alike.
+/// The rate controller of one sender. All its bytes are counted as the sender counts them, in [`Rate::sent`] and
+/// [`Answered::delivered`] alike.
 #[derive(Clone, Debug)]
 pub struct Rate {
     packet: f64,
-    /// Bytes a second that the user allows.
+    /// The highest rate that the user allows, in bytes/s.
     ceiling: f64,
-    /// Target for bytes in flight.
+    /// The target for bytes in flight.
     window: f64,
     path: Option<BlastPathRtt>,
     bucket: BlastTokenBucket,
     phase: Phase,
     round: BlastRttRound,
-    /// Bytes a second that arrived in the last two round trips.
+    /// The arrival rates of the last two round trips, in bytes/s.
     speeds: [f64; 2],
-    /// Packets added last.
+    /// The packets added to the window last.
     step: f64,
+    /// Cuts in a row that emptied no queue.
     in_vain: u32,
-    /// Packets lost beyond the share that may be.
+    /// Packets lost beyond the tolerated share.
     excess: f64,
     delivered: u64,
     last_answer: Instant,
+    /// How often in a row silence has halved the window.
     silences: u32,
 }
 
 impl Rate {
-    /// For packets of `packet` bytes, at `ceiling` bit/s at most.
+    /// A controller for packets of `packet` bytes, at most at `ceiling` bit/s.
     #[must_use]
     pub fn new(packet: u32, ceiling: Option<f64>) -> Self {
         let packet = f64::from(packet.max(1));
@@ -147,15 +155,15 @@ impl Rate {
         self.pace() * 8.0
     }
 
-    /// Bytes that a blast should have at most, whole packets, where so many may be in flight: small enough that answers
-    /// come often, large enough that the pace alone decides, not the number of blasts.
+    /// The most bytes that a blast should have, in whole packets, when `flight` blasts may be in flight: small enough
+    /// that answers come often, large enough that the pace alone limits the sender and not the number of blasts.
     #[must_use]
     pub fn blast(&self, flight: u32) -> u64 {
         let packets = self.pace() * self.trip() * WINDOWS / f64::from(flight.max(1)) / self.packet;
         (packets as u64).max(1) * self.packet as u64
     }
 
-    /// Bytes a second.
+    /// The pace in bytes/s.
     fn pace(&self) -> f64 {
         (self.window / self.trip()).min(self.ceiling)
     }
@@ -164,7 +172,7 @@ impl Rate {
         self.path.as_ref().map_or(UNKNOWN, BlastPathRtt::smoothed)
     }
 
-    /// A round was answered.
+    /// Handles the answer to a round.
     pub fn answered(&mut self, now: Instant, sample: Answered) {
         let trip = now.since(sample.sent).seconds().max(1e-6);
         let path = self.measure(now, trip, sample.sent);
@@ -199,7 +207,7 @@ impl Rate {
         *path
     }
 
-    /// Counts losses; what is left of a window where they are more than chance.
+    /// Counts losses. Returns the factor of the window if they are more than chance.
     fn loses(&mut self, sample: &Answered) -> Option<f64> {
         let (packets, lost) = (
             f64::from(sample.packets.max(sample.lost).max(1)),
@@ -210,7 +218,7 @@ impl Rate {
         (self.excess > chance).then(|| (1.0 - lost / packets).clamp(LEFT, BETA))
     }
 
-    /// Too much is lost: a queue that short overflows, or the path has become narrow.
+    /// Reacts to too many losses: a queue overflowed, or the path has become slower.
     fn overflow(&mut self, now: Instant, mut path: BlastPathRtt, left: f64) {
         path.overflow();
         self.path = Some(path);
@@ -218,12 +226,12 @@ impl Rate {
         self.cut(now, window);
     }
 
-    /// The window that holds what arrives, without a queue.
+    /// The window that carries the arrival rate without a queue.
     fn arriving(&self, path: &BlastPathRtt) -> f64 {
         self.speeds[0].max(self.speeds[1]) * path.base()
     }
 
-    /// A smaller window; answers to earlier packets do not count for it.
+    /// Reduces the window; answers to earlier packets are not judged.
     fn cut(&mut self, now: Instant, window: f64) {
         self.window = window.min(self.window).max(LEAST * self.packet);
         if self.phase == Phase::Starting {
@@ -233,7 +241,7 @@ impl Rate {
         self.round = BlastRttRound::after_cut(now, self.delivered);
     }
 
-    /// A round trip is over.
+    /// Judges a round trip that is over.
     fn judge(&mut self, now: Instant, path: &BlastPathRtt) {
         let round = self.round;
         self.speeds = [
@@ -270,7 +278,7 @@ impl Rate {
     fn grow(&mut self, now: Instant, round: &BlastRttRound, path: &BlastPathRtt, queued: f64) {
         let could = self.pace() * now.since(round.begun).seconds();
         if round.sent < could / 2.0 || self.window >= self.ceiling * path.smoothed() {
-            // The pace did not limit it, so a higher one would be untested.
+            // The pace did not limit the sender, so a higher pace would be untested.
             return;
         }
         let packets = self.window / self.packet;
@@ -290,7 +298,8 @@ impl Rate {
         self.window += added * self.packet;
     }
 
-    /// A round was not answered in time. Its request may just be lost: it is silence if no other was answered either.
+    /// Handles a round that was not answered in time. Its request may just be lost: it counts as silence only if no
+    /// other round was answered either.
     pub fn silent(&mut self, now: Instant) {
         let since = self.last_answer.max(self.round.begun);
         if now.since(since).seconds() > SILENCE * self.trip() && self.silences < SILENCES {
@@ -300,17 +309,17 @@ impl Rate {
         }
     }
 
-    /// How many bytes may leave now, at least a packet, or when the next burst may.
+    /// The bytes that may be sent now, at least a packet.
     ///
     /// # Errors
-    /// The moment, when none may leave now.
+    /// The instant of the next burst, when nothing may be sent now.
     pub fn may_send(&mut self, now: Instant) -> Result<u64, Instant> {
         let pace = self.pace();
         self.bucket.fill(now, pace);
         self.bucket.may_take(now, pace)
     }
 
-    /// So many bytes have left.
+    /// Notes that `bytes` bytes were sent.
     pub fn sent(&mut self, _: Instant, bytes: u64) {
         self.bucket.take(bytes as f64);
         self.round.sent += bytes as f64;

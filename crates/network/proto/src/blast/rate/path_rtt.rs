@@ -1,30 +1,34 @@
-//! The path by its round trips: the time without a queue, the delay of the queue, and the target for it.
+//! What the round trips say of the path: the time without a queue, the delay of the queue, and the target for that
+//! delay.
 
 use stackline_core::time::{Duration, Instant};
 
-/// What was least holds in this half of the time and the next: 5 to 10 s.
+/// A least round trip is valid in the period in which it was measured and the next: 5 to 10 s.
 const HALF: Duration = Duration(5_000_000_000);
-/// The queue may delay by an eighth of the base within these bounds, in seconds.
+/// The target for the queue's delay is an eighth of the base round trip, within these bounds in s.
 const TARGET: (f64, f64) = (0.004, 0.016);
-/// Half of the delay at which the queue overflowed, but so much at least: a shorter one is the sender's own burst.
+/// Where the queue has overflowed, the target is half of its delay then, but at least this in s: a shorter delay is the
+/// sender's own burst.
 const SHALLOW: f64 = 0.001;
-/// Weight of the newest sample.
+/// The weight of the newest sample in the smoothed round trip.
 const WEIGHT: f64 = 0.125;
 
-/// Round trips, in seconds.
+/// The round trips of a path, in s.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlastPathRtt {
     smoothed: f64,
-    /// Least of this half and of the one before.
+    /// The least round trip of this period and of the one before.
     least: [f64; 2],
-    /// Longest of them, likewise, and whether the queue overflowed.
+    /// The longest round trip of both periods.
     longest: [f64; 2],
+    /// Whether the queue overflowed in them.
     overflowed: [bool; 2],
+    /// When this period began.
     half_began: Instant,
 }
 
 impl BlastPathRtt {
-    /// Before its first sample.
+    /// The state after the first sample.
     pub(super) const fn new(now: Instant, sample: f64) -> Self {
         Self {
             smoothed: sample,
@@ -47,17 +51,17 @@ impl BlastPathRtt {
         self.longest[0] = self.longest[0].max(sample);
     }
 
-    /// So much was lost that a queue must have been full.
+    /// Notes that so much was lost that a queue must have been full.
     pub(super) const fn overflow(&mut self) {
         self.overflowed[0] = true;
     }
 
-    /// The round trip of late.
+    /// The smoothed round trip.
     pub(super) const fn smoothed(&self) -> f64 {
         self.smoothed
     }
 
-    /// The round trip without a queue.
+    /// The base: the least recent round trip, taken as the one without a queue.
     pub(super) const fn base(&self) -> f64 {
         self.least[0].min(self.least[1])
     }
@@ -73,7 +77,7 @@ impl BlastPathRtt {
         usual.min((full / 2.0).max(SHALLOW))
     }
 
-    /// How much faster one may go to the target than with the shortest usual one.
+    /// The target in multiples of the least target: how much faster the window may grow towards it.
     pub(super) const fn ease(&self) -> f64 {
         self.target() / TARGET.0
     }

@@ -1,4 +1,4 @@
-//! The answers of one round trip.
+//! What the answers of one round trip have shown.
 
 use stackline_core::time::Instant;
 
@@ -6,14 +6,14 @@ use stackline_core::time::Instant;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BlastRttRound {
     pub(super) begun: Instant,
-    /// Its answers are about what was sent before a cut: they are not judged.
+    /// Its answers are about packets sent before the window was cut: they are not judged.
     pub(super) stale: bool,
     pub(super) samples: u32,
-    /// Least round trip measured in it, in seconds.
+    /// The least round trip measured in it, in s.
     pub(super) least: f64,
-    /// Packets that were missing.
+    /// The number of packets reported as missing.
     pub(super) lost: u32,
-    /// Bytes that left in it.
+    /// Bytes sent in it.
     pub(super) sent: f64,
     /// Bytes that had arrived when it began.
     delivered: u64,
@@ -45,7 +45,7 @@ impl BlastRttRound {
         self.lost = self.lost.saturating_add(lost);
     }
 
-    /// Bytes a second that arrived in it, however short it was at least over `base` seconds.
+    /// The arrival rate in it, in bytes/s; a shorter round counts as `base` seconds.
     pub(super) fn speed(&self, now: Instant, delivered: u64, base: f64) -> f64 {
         (delivered - self.delivered) as f64 / now.since(self.begun).seconds().max(base)
     }

@@ -94,11 +94,7 @@ impl<F: FnMut(usize, usize, &TcpSegment) -> Fate> Path<F> {
             .iter()
             .map(|(at, order, ..)| (*at, *order))
             .min();
-        let alarm = self
-            .ends
-            .iter()
-            .filter_map(|end| end.deadline().map(|(at, _)| at))
-            .min();
+        let alarm = self.ends.iter().filter_map(TcpConnection::deadline).min();
         match (arrival, alarm) {
             (Some((at, order)), alarm) if alarm.is_none_or(|alarm| at <= alarm) => {
                 let place = self

@@ -145,7 +145,7 @@ impl Script {
                 self.end.check();
             }
             match self.end.deadline() {
-                Some((at, _)) if at <= last => self.now = self.now.max(at),
+                Some(at) if at <= last => self.now = self.now.max(at),
                 _ => break,
             }
         }

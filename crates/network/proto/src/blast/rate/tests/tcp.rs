@@ -42,6 +42,6 @@ impl Tcp {
         while let Some(segment) = self.ends[end].poll(now) {
             segments.push(segment);
         }
-        (segments, self.ends[end].deadline().map(|(at, _)| at))
+        (segments, self.ends[end].deadline())
     }
 }
