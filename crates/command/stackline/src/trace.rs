@@ -1,5 +1,5 @@
-//! `stackline trace`: programs that are not ours, as they are, on hosts of an emulated network or here: their requests as a run,
-//! with what limits them.
+//! `stackline trace`: traces unmodified programs, on hosts of an emulated network or on this machine. Their requests
+//! become a run, and what limits them is printed.
 
 use crate::command_line_error;
 use crate::diagnose;
@@ -22,7 +22,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Traces programs, keeps a run, says what limits their requests.
+/// Traces programs, stores a run and prints what limits their requests.
 pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
     let joins = joined_names(flags);
     let programs = programs(flags, &joins)?;
@@ -53,6 +53,7 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
         most_disk: flags.most_disk,
         keep_contents: flags.keep_contents,
         access: flags.sharing.access(),
+        programs_to_stderr: flags.json,
     };
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
@@ -68,7 +69,7 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
         };
         try_again(&mut setting, change, &first, &mut again)?;
     }
-    // Programs that ran already go on: an interruption is how their trace ends.
+    // Programs that were already running go on: an interruption is the normal end of their trace.
     Ok(if stop.load(Ordering::Relaxed) && joins.is_empty() {
         Exit::Interrupted
     } else {
@@ -76,7 +77,7 @@ pub(crate) fn trace(flags: &flags::TraceFlags) -> Result {
     })
 }
 
-/// What runs already and is to be joined.
+/// The running processes to attach to.
 fn joined_names(flags: &flags::TraceFlags) -> JoinedNames {
     JoinedNames {
         pids: flags.pid.clone(),
@@ -86,7 +87,7 @@ fn joined_names(flags: &flags::TraceFlags) -> JoinedNames {
     }
 }
 
-/// The programs that are started; none where some are joined.
+/// The programs to start; empty when running processes are attached to.
 fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<TracedProgram>> {
     if let Some(word) = flags.words.first().and_then(|word| word.to_str())
         && word.starts_with('-')
@@ -121,7 +122,7 @@ fn programs(flags: &flags::TraceFlags, joins: &JoinedNames) -> Result<Vec<Traced
     Ok(programs)
 }
 
-/// Where they run.
+/// Where the programs run: on a network, or on this machine.
 fn setting(flags: &flags::TraceFlags, programs: &[TracedProgram]) -> Result<TraceSetting> {
     let Some(on) = &flags.on else {
         return TraceSetting::here(programs, flags.decipher);
@@ -144,7 +145,7 @@ fn setting(flags: &flags::TraceFlags, programs: &[TracedProgram]) -> Result<Trac
     TraceSetting::on_network(word, emulation, flags.decipher)
 }
 
-/// Runs the programs again where one link of the network is another, and compares.
+/// Runs the programs again with one link of the network changed, restores the link, and prints the comparison.
 fn try_again(
     setting: &mut TraceSetting,
     change: &str,
@@ -198,7 +199,8 @@ pub(crate) fn trace_one_program(
     })
 }
 
-/// `stackline ptrace`: starts a program and stops it at calls, or is what is stopped.
+/// `stackline ptrace`: starts a program and stops it at its system calls; or becomes the program that is stopped
+/// (`--traced`).
 pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
     if flags.ping_pong {
         for ns in calls::measure_ping_pong()? {
@@ -227,7 +229,7 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
-/// Ends as the last program did.
+/// The exit code of the last program.
 fn code(ended: Option<ExitStatus>) -> Exit {
     let code = ended.and_then(|ended| {
         ended
@@ -240,7 +242,7 @@ fn code(ended: Option<ExitStatus>) -> Exit {
     }
 }
 
-/// Says what was seen, and what limits.
+/// Prints what was traced, and what limits it.
 fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
     let path = &outcome.path;
     outcome.lines().iter().for_each(output::say);

@@ -1,6 +1,7 @@
-//! Readings that wait for their analysis, and who analyses them: a thread behind all others, so that traced programs have the cores
-//! first. What waits takes memory, which is bounded: at the bound the analysis runs as any other thread does, and as its own reader's
-//! too, until half of it is done. So it does where little comes and waits for long all the same, since others want all cores.
+//! Readings that wait for their analysis, and the worker thread that analyses them. The worker has the lowest priority, so that
+//! traced programs get the cores first. Waiting readings take memory, which is bounded: at the bound the worker gets normal priority
+//! (the queue is urgent), and the reading thread analyses too, until half of the queue is done. The queue is also urgent if a few
+//! bytes have waited for long, as other threads want all cores then.
 
 use crate::source_reading::SourceReading;
 use crate::thread_directory::own_thread;
@@ -12,44 +13,54 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Of the memory that is available when a trace begins, readings that wait take at most this part, within these limits, bytes.
+/// Waiting readings may take the memory that is available when the trace begins divided by this, within the two limits below.
 const PART_OF_MEMORY: usize = 8;
+/// The smallest bound of waiting readings, bytes.
 const LEAST_BYTES: usize = 32 << 20;
+/// The largest bound of waiting readings, bytes.
 const MOST_BYTES: usize = 1 << 30;
-/// What waits for longer than this, ns, though no more than so many bytes a second come, takes little to analyse.
+/// If readings have waited for longer than this (ns) although fewer than [`LITTLE_BYTES`] a second come, the queue becomes urgent:
+/// that little is analysed quickly.
 const LONG_NS: u64 = 2_000_000_000;
+/// Bytes a second.
 const LITTLE_BYTES: u64 = 4 << 20;
-/// Where who looks may not be put before others again, it has this niceness.
+/// The niceness of the worker where this process may not lower a niceness again.
 const LAST_NICE: i32 = 19;
 
-/// Readings in their order, and their analysis.
+/// The queue of readings, and the analysis that they are given to.
 pub(crate) struct AnalysisQueue {
     analysis: Mutex<TraceAnalysis>,
     waiting: Mutex<WaitingReadings>,
+    /// Signalled when a reading was added or the trace is over.
     came: Condvar,
+    /// At this size the queue becomes urgent.
     most_bytes: usize,
-    /// How threads are scheduled here.
+    /// The normal schedule of threads here; `None` if it cannot be read.
     before: Option<ThreadSchedule>,
+    /// The worker thread, once it runs.
     worker: OnceLock<AnalysisThread>,
 }
 
-/// The thread that analyses, and how it is scheduled behind all others.
+/// The worker thread, and its schedule of lowest priority.
 struct AnalysisThread {
     number: u32,
     behind: ThreadSchedule,
 }
 
+/// The readings that wait.
 #[derive(Default)]
 struct WaitingReadings {
     readings: VecDeque<SourceReading>,
+    /// Their approximate size.
     bytes: usize,
+    /// Whether no further reading comes.
     is_over: bool,
-    /// The analysis runs as any other thread does.
+    /// Whether the worker has normal priority, and the reading thread helps.
     is_urgent: bool,
 }
 
 impl WaitingReadings {
-    /// Whether little waits for longer than that, ns.
+    /// Whether the oldest reading has waited for longer than `long_ns` although few bytes come.
     fn is_little_and_late(&self, long_ns: u64) -> bool {
         let ends = self.readings.front().zip(self.readings.back());
         let age_ns = ends.map_or(0, |(first, last)| last.now_ns.saturating_sub(first.now_ns));
@@ -58,7 +69,7 @@ impl WaitingReadings {
 }
 
 impl AnalysisQueue {
-    /// Of nothing yet.
+    /// An empty queue.
     pub(crate) fn new(analysis: TraceAnalysis) -> Self {
         Self {
             analysis: Mutex::new(analysis),
@@ -70,14 +81,14 @@ impl AnalysisQueue {
         }
     }
 
-    /// The analysis, when no reading waits any more.
+    /// Takes the analysis out when all readings are analysed.
     pub(crate) fn into_analysis(self) -> TraceAnalysis {
         self.analysis
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These threads look, by the kernel's numbers.
+    /// Sets the threads of the observer itself, by the kernel's numbers.
     pub(crate) fn observed_by(&self, threads: Vec<u32>) {
         let mut analysis = self.analysis.lock().unwrap_or_else(PoisonError::into_inner);
         analysis.recorder.observed_by(threads);
@@ -87,7 +98,7 @@ impl AnalysisQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a reading.
+    /// Adds a reading; if the queue becomes urgent, the worker gets normal priority.
     pub(crate) fn push(&self, reading: SourceReading) {
         let mut waiting = self.waiting();
         waiting.bytes += reading.bytes();
@@ -102,7 +113,7 @@ impl AnalysisQueue {
         }
     }
 
-    /// Where too much waits, takes part in the analysis for so long.
+    /// If the queue is urgent, analyses readings on the calling thread for at most `time`.
     ///
     /// # Errors
     /// When events cannot be written.
@@ -121,7 +132,7 @@ impl AnalysisQueue {
         Ok(())
     }
 
-    /// Analyses one reading; whether there was one.
+    /// Analyses one reading; returns whether there was one.
     fn step(&self, analysis: &mut TraceAnalysis) -> Result<bool> {
         let mut waiting = self.waiting();
         let Some(reading) = waiting.readings.pop_front() else {
@@ -139,7 +150,7 @@ impl AnalysisQueue {
         analysis.take(reading).map(|()| true)
     }
 
-    /// Analyses what comes, behind all other threads, until no more comes: CPU seconds that this took.
+    /// Runs the worker: analyses readings at the lowest priority until no more come. Returns the CPU seconds that this took.
     ///
     /// # Errors
     /// When events cannot be written.
@@ -169,7 +180,7 @@ impl AnalysisQueue {
         }
     }
 
-    /// No more comes: the analysis of what waits is as urgent as anything, and done here too.
+    /// No further reading comes: analyses the rest at normal priority, on the calling thread too.
     ///
     /// # Errors
     /// When events cannot be written.
@@ -187,14 +198,14 @@ impl AnalysisQueue {
         }
     }
 
-    /// Puts the thread that analyses behind all others. Where it may not be put there, it stays where it is.
+    /// Gives the worker the lowest priority. An error is ignored: it keeps its priority then.
     fn lower(&self) {
         if let Some(AnalysisThread { number, behind }) = self.worker.get() {
             let _ = set_schedule_of(*number, *behind);
         }
     }
 
-    /// Schedules it as it was before.
+    /// Gives the worker its normal priority.
     fn raise(&self) {
         if let (Some(before), Some(worker)) = (self.before, self.worker.get()) {
             let _ = set_schedule_of(worker.number, before);
@@ -202,8 +213,8 @@ impl AnalysisQueue {
     }
 }
 
-/// How this thread is scheduled behind all others: on cores that nobody else wants, where it may be put before them again when that
-/// is necessary, and else so that it still has a small share of a core.
+/// The schedule of lowest priority for this thread: SCHED_IDLE if the process may raise the priority again, else the highest
+/// niceness, which still gets a small share of a core.
 fn behind_all(before: ThreadSchedule) -> ThreadSchedule {
     let better = before.with(before.nice.saturating_sub(1), 0);
     match set_schedule(better) {
@@ -212,7 +223,7 @@ fn behind_all(before: ThreadSchedule) -> ThreadSchedule {
     }
 }
 
-/// Most bytes of readings that wait.
+/// The bound of waiting readings, bytes.
 fn most_bytes() -> usize {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = |line: &str| {

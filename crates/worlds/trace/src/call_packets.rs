@@ -1,53 +1,61 @@
-//! Packets as they would be seen at this machine's door, made of what calls sent and received: where packets may not be looked at, requests
-//! are recognised from these. They know no loss, no wait for room and no way: their times are those of the calls.
+//! Makes packets from what system calls sent and received, as they would be seen at this machine's door, if packets may not be
+//! captured. Requests are recognised from them. They show no loss, no full window and no travel time: their times are those of the
+//! calls.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// Connections that are remembered, at most; of later ones there are no packets, and they are counted.
+/// The most connections; of further ones no packets are made, and they are counted.
 const MOST: usize = 1 << 16;
-/// Bytes of a packet, at most.
+/// The most payload of one packet, bytes.
 const SEGMENT: usize = 60_000;
-/// Bytes that are not known and yet sent, at most, of one call.
+/// The most zeros that are sent for the unknown contents of one call, bytes.
 const MOST_UNREAD: u64 = 1 << 26;
-/// From here on ports are given to whoever asks for any.
+/// The first ephemeral port: ports from here on are given to clients.
 const EPHEMERAL: u16 = 32_768;
 
+/// Flags of a TCP header (RFC 9293, 3.1).
 const FIN: u8 = 1;
 const SYN: u8 = 2;
 const PUSH: u8 = 8;
 const ACK: u8 = 16;
-/// Windows are counted in units of 16 KiB: nobody waits for room that is not seen.
+/// The TCP option that scales windows by 2^14, padded: windows are made as large as possible, so that no sender seems to wait for
+/// room.
 const SCALE: [u8; 4] = [3, 3, 14, 1];
 
 /// A packet, from its IP header on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallPacket {
+    /// Whether this machine sends it.
     pub(crate) outgoing: bool,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A connection at one of its ends.
+/// A connection as seen at one of its ends.
 #[derive(Clone, Copy, Debug)]
 struct CallConnection {
     local: SocketAddr,
     remote: SocketAddr,
+    /// Bytes sent so far, modulo 2^32.
     sent: u32,
+    /// Bytes received so far, modulo 2^32.
     received: u32,
 }
 
-/// Makes packets.
+/// Makes the packets of all connections.
 #[derive(Debug, Default)]
 pub(crate) struct CallPackets {
+    /// Connections by socket.
     connections: HashMap<u64, CallConnection>,
-    /// Client and server of connections whose beginning was made.
+    /// Client and server of connections whose three-way handshake was made. Both ends of a connection may be on this machine, and it
+    /// is made once.
     begun: HashSet<(SocketAddr, SocketAddr)>,
-    /// Connections of which there are no packets.
+    /// How many connections got no packets.
     lost: u64,
 }
 
 impl CallPackets {
-    /// A connection is used for the first time at one of its ends.
+    /// A connection is used for the first time at one of its ends: returns the packets of its three-way handshake.
     pub(crate) fn open(
         &mut self,
         socket: u64,
@@ -88,7 +96,7 @@ impl CallPackets {
         steps.into_iter().map(packet).collect()
     }
 
-    /// So much was sent or received next.
+    /// A call sent or received these bytes: returns their packets.
     pub(crate) fn pass(&mut self, socket: u64, sent: bool, bytes: &[u8]) -> Vec<CallPacket> {
         let Some(one) = self.connections.get_mut(&socket) else {
             return Vec::new();
@@ -110,23 +118,23 @@ impl CallPackets {
         packets
     }
 
-    /// The same of bytes that are not known: zeros stand for them, since lengths are what matters of a body.
+    /// As [`Self::pass`], for bytes that are not known: zeros stand for them, since only the length of a body matters.
     pub(crate) fn pass_unread(&mut self, socket: u64, sent: bool, bytes: u64) -> Vec<CallPacket> {
         let zeros = usize::try_from(bytes.min(MOST_UNREAD)).unwrap_or(0);
         let packets = self.pass(socket, sent, &vec![0; zeros]);
         if let Some(one) = self.connections.get_mut(&socket) {
-            // What is more is a hole in the stream. Sequence numbers are modulo 2^32.
+            // Bytes beyond the bound become a hole in the stream. Sequence numbers are modulo 2^32.
             one.advance(sent, bytes.saturating_sub(MOST_UNREAD) as u32);
         }
         packets
     }
 
-    /// Connections of which there are no packets, since the call before.
+    /// How many connections got no packets since the last call.
     pub(crate) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
 
-    /// The other end has ended its stream.
+    /// The other end has ended its stream: returns its FIN.
     pub(crate) fn end(&mut self, socket: u64) -> Vec<CallPacket> {
         let one = self.connections.get(&socket).copied();
         let packet = |one: CallConnection| {
@@ -138,6 +146,7 @@ impl CallPackets {
 }
 
 impl CallConnection {
+    /// Counts bytes as sent or received.
     fn advance(&mut self, sent: bool, bytes: u32) {
         let passed = if sent {
             &mut self.sent
@@ -147,7 +156,7 @@ impl CallConnection {
         *passed = passed.wrapping_add(bytes);
     }
 
-    /// A segment with its sequence number and what it acknowledges.
+    /// A segment; `numbers`: its sequence number and acknowledgement number.
     fn packet(self, outgoing: bool, flags: u8, numbers: [u32; 2], data: &[u8]) -> CallPacket {
         let (from, to) = match outgoing {
             true => (self.local, self.remote),
@@ -168,7 +177,7 @@ impl CallConnection {
     }
 }
 
-/// The header of a packet of TCP with so many bytes behind it.
+/// The IP header of a TCP packet with `length` bytes behind it.
 fn internet_header(from: IpAddr, to: IpAddr, length: u16) -> Vec<u8> {
     const TCP: u8 = 6;
     let mut bytes;

@@ -1,5 +1,5 @@
-//! The process that starts a program and stops it at its calls, the one that becomes the program, and the one that measures what that
-//! costs. The command line runs each as a process of its own.
+//! Three entry points that the command line runs as processes of their own: [`stop_at_calls`] starts a program and stops it at its
+//! system calls (ptrace), [`become_traced`] becomes that program, and [`measure_ping_pong`] measures what the stops cost.
 
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -12,7 +12,8 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-/// Becomes the program once somebody traces this process; returns only where it cannot, with why and the exit code that shells give that.
+/// Waits until another process traces this one, then becomes the program. It returns only on failure: the reason, and the exit code
+/// that shells use for it.
 #[must_use]
 pub fn become_traced(command: &[OsString]) -> (String, u8) {
     let error = tracee_setup::become_program(command);
@@ -27,8 +28,9 @@ pub fn become_traced(command: &[OsString]) -> (String, u8) {
     (format!("{name} cannot be started: {error}"), code)
 }
 
-/// Starts a program by `becoming`, a command of this program that ends in [`become_traced`], stops it at its calls and reports these `to`
-/// a pipe, with what is sent and received if `contents` are wanted; its exit code. Where programs may not be stopped it becomes the program as it is.
+/// Starts a program through `becoming` (a command of this program that ends in [`become_traced`]), stops it at its calls and writes
+/// these to the pipe `to`, with the bytes sent and received if `contents`. Returns its exit code. If ptrace is not allowed, it
+/// becomes the program without tracing.
 ///
 /// # Errors
 /// When the pipe cannot be written, or the program not be started.
@@ -38,7 +40,8 @@ pub fn stop_at_calls(
     to: Option<&Path>,
     contents: bool,
 ) -> Result<i32> {
-    // The program that is stopped ends with this process (PTRACE_O_EXITKILL), and this one with the trace.
+    // If the trace is killed, this process is killed too, and the stopped program ends with it (PTRACE_O_EXITKILL). An error is
+    // ignored: the program is traced anyway.
     let _ = set_pdeathsig(Signal::SIGKILL);
     let mut writer = to
         .map(|to| PtraceRecordWriter::open(to, contents))
@@ -59,7 +62,7 @@ pub fn stop_at_calls(
     })
 }
 
-/// The program as it is, in this process's place.
+/// Becomes the program without tracing it.
 fn untraced(command: &[OsString]) -> Result<i32> {
     use std::os::unix::process::CommandExt as _;
     let Some((name, arguments)) = command.split_first() else {
@@ -72,7 +75,7 @@ fn untraced(command: &[OsString]) -> Result<i32> {
     )))
 }
 
-/// What a message and its answer take this process, ns of each batch.
+/// Measures what a message and its answer cost in this process, ns for each batch.
 ///
 /// # Errors
 /// When it cannot be measured.

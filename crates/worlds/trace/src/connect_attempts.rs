@@ -1,25 +1,25 @@
-//! Whose a connection was that never was set up: the thread that asked for it, by what its socket did. No bytes pass on it that would
-//! show whose they are.
+//! Finds the thread that made a connection attempt that failed, from the state changes of its socket: no data passes on such a
+//! connection that would show whose it is.
 
 use stackline_monitor::observe::sockets::{SocketChange, SocketEvent, TcpState};
 use stackline_requests::Exchange;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Attempts that are remembered, of those that go on and of those that failed.
+/// The most attempts that are remembered: that many in progress and that many failed.
 const MOST_ATTEMPTS: usize = 4096;
 
-/// Attempts to connect.
+/// The connection attempts of traced programs.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectAttempts {
-    /// Those that go on: the thread of each socket.
+    /// Attempts in progress: the thread by the socket.
     going: BTreeMap<u64, u32>,
-    /// Those that came to nothing, by their two ends.
+    /// Failed attempts: the thread by the two ends.
     failed: BTreeMap<(SocketAddr, SocketAddr), u32>,
 }
 
 impl ConnectAttempts {
-    /// Takes what a socket did; the thread, where that begins an attempt.
+    /// Takes an event of a socket; returns the thread if it begins an attempt.
     pub(crate) fn see(&mut self, event: &SocketEvent) -> Option<u32> {
         let SocketChange::State {
             old,
@@ -47,7 +47,7 @@ impl ConnectAttempts {
         None
     }
 
-    /// The thread that asked for the connection of an exchange that had none; 0 where it is not known.
+    /// The thread that made the failed attempt of an exchange; 0 if it is not known.
     pub(crate) fn take(&mut self, exchange: &Exchange) -> u32 {
         let ends = (exchange.client.address, exchange.server.address);
         self.failed.remove(&ends).unwrap_or(0)

@@ -1,16 +1,18 @@
-//! What the containers of processes are called. Runtimes' state is read once there is a process that may be in one.
+//! The names of the containers of processes. The files of container runtimes are read only once a process may be in a container.
 
 use stackline_monitor::containers::list::{ContainerList, ContainerPlaces, may_be_contained};
 
-/// The names of containers.
+/// Finds the names of containers.
 #[derive(Debug, Default)]
 pub(crate) struct ContainerNames {
+    /// Whether names are looked for.
     are_wanted: bool,
+    /// All containers, once they were read.
     list: Option<ContainerList>,
 }
 
 impl ContainerNames {
-    /// Names are looked for where they are wanted: hosts of an emulated network are no containers.
+    /// Creates a finder. Names are not wanted for hosts of an emulated network, which are no containers.
     pub(crate) fn new(are_wanted: bool) -> Self {
         Self {
             are_wanted,
@@ -18,7 +20,8 @@ impl ContainerNames {
         }
     }
 
-    /// The container of a process, by the number that this process sees; none where it is this process's own.
+    /// The name of the container of a process, by its process ID as seen here; `None` if it has none, or it is this process's own
+    /// container.
     pub(crate) fn name_of(&mut self, pid: u32) -> Option<String> {
         if !self.are_wanted || !may_be_contained(pid) {
             return None;

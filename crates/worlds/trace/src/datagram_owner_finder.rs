@@ -1,5 +1,5 @@
-//! Whose sockets datagrams of DNS and QUIC pass: asked of the system when the first of them is read, since trace events do not say where a
-//! socket of UDP is bound.
+//! Finds the processes whose UDP sockets datagrams of DNS and QUIC belong to. The system is asked when the first datagram of a pair
+//! of ends is read, since trace events do not say where a UDP socket is bound.
 
 use crate::trace_sources::TracedHost;
 use stackline_monitor::capture::Packet;
@@ -9,29 +9,32 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Ends that are not asked for again; when there are more, all are.
+/// The most pairs of ends that are remembered as asked; beyond that, all are forgotten and asked for again.
 const REMEMBERED: usize = 1 << 14;
 /// The sockets of all processes are listed no more often than this.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// The form of the packets that begin a connection of QUIC (RFC 9000, 17.2).
+/// The two highest bits of the first byte of a QUIC packet with a long header, which begins a connection (RFC 9000, 17.2).
 const LONG_HEADER: u8 = 0xc0;
-/// The protocol's number in headers of IP.
+/// The protocol number of UDP in IP headers.
 const UDP: u8 = 17;
-/// Bytes of a header of UDP.
+/// The length of a UDP header, bytes.
 const UDP_HEADER: usize = 8;
 
-/// Finds owners of sockets of UDP.
+/// Finds the owners of UDP sockets.
 #[derive(Debug, Default)]
 pub(crate) struct DatagramOwnerFinder {
-    /// A process in the network namespace of each host.
+    /// For each host, a process in its network namespace, as named in `/proc`.
     namespaces: Vec<String>,
+    /// Hosts and ends that were asked for already.
     known: HashSet<(usize, DatagramEnds)>,
+    /// Ends to ask for, by host.
     wanted: BTreeMap<usize, BTreeSet<DatagramEnds>>,
+    /// When the sockets were listed last.
     asked: Option<Instant>,
 }
 
 impl DatagramOwnerFinder {
-    /// Of sockets on those hosts.
+    /// Creates a finder for sockets on these hosts.
     pub(crate) fn new(hosts: &[TracedHost]) -> Self {
         let namespace = |host: &TracedHost| match &host.net {
             None => "self".to_owned(),
@@ -46,7 +49,7 @@ impl DatagramOwnerFinder {
         }
     }
 
-    /// A packet of that host was read.
+    /// Takes a packet that was read at a host; its ends are asked for if they are new.
     pub(crate) fn see(&mut self, host: usize, packet: &Packet<'_>) {
         let Some((from, to)) = read_ends(packet.bytes) else {
             return;
@@ -63,7 +66,7 @@ impl DatagramOwnerFinder {
         }
     }
 
-    /// The processes that have sockets of what was read since they were asked for last.
+    /// The ends seen since the last call, each with the process that owns its socket.
     pub(crate) fn find(&mut self) -> Vec<(DatagramEnds, u32)> {
         if self.wanted.is_empty() || self.asked.is_some_and(|asked| asked.elapsed() < INTERVAL) {
             return Vec::new();
@@ -78,7 +81,8 @@ impl DatagramOwnerFinder {
     }
 }
 
-/// The ends of a datagram of DNS, or of one that may begin a connection of QUIC: the sender's, and the receiver's.
+/// The sender's and the receiver's address of a DNS datagram, or of a datagram that may begin a QUIC connection; `None` for other
+/// packets.
 fn read_ends(bytes: &[u8]) -> Option<DatagramEnds> {
     let (from, to, behind): (IpAddr, IpAddr, usize) = match bytes.first()? >> 4 {
         4 if *bytes.get(9)? == UDP => {

@@ -1,17 +1,17 @@
-//! What was read of all sources, decoded and in the order of time, some milliseconds late. It decides nothing.
+//! Decodes what was read of all sources and returns the events in order of time, some milliseconds late. It interprets nothing.
 
 use crate::source_reading::{PacketReading, SourceReading};
 use stackline_monitor::observe::sockets::{SocketEvent, SocketEventDecoder};
 use stackline_monitor::observe::threads::{ThreadEvent, ThreadEventDecoder};
 use std::sync::Arc;
 
-/// Packets come in blocks that the kernel keeps for this long, and events of cores one after the other: what is younger is not in
-/// order yet.
+/// Events younger than this may be out of order still, ns: the kernel holds blocks of packets for up to this long, and the buffers
+/// of cores are read one after the other.
 const SETTLES_NS: u64 = 60_000_000;
-/// What was read is put into order no more often than this: each time, what is not in order yet is moved.
+/// Events are sorted no more often than this, ns, as each time the younger ones are moved.
 const GATHERS_NS: u64 = 40_000_000;
 
-/// What happened, and when.
+/// An event of one of the sources.
 #[derive(Clone, Debug)]
 pub(crate) enum TraceSourceEvent {
     Packet {
@@ -24,7 +24,7 @@ pub(crate) enum TraceSourceEvent {
     Thread(ThreadEvent),
 }
 
-/// The bytes of a packet, among those of others.
+/// The bytes of a packet, as a range of a shared buffer of packets.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketBytes {
     all: Arc<Vec<u8>>,
@@ -32,29 +32,32 @@ pub(crate) struct PacketBytes {
 }
 
 impl PacketBytes {
-    /// The packet's own, from its IP header on.
+    /// The bytes of this packet, from its IP header on.
     pub(crate) fn own(&self) -> &[u8] {
         self.all.get(self.own.0..self.own.1).unwrap_or_default()
     }
 }
 
-/// Puts what was read into order.
+/// Decodes readings and sorts their events.
 pub(crate) struct EventOrder {
     sockets: Option<SocketEventDecoder>,
     threads: Option<ThreadEventDecoder>,
-    /// These threads are left out.
+    /// Threads whose events are left out, as they are the observer's.
     without: Vec<u32>,
+    /// Events that were not returned yet, each with its time in ns.
     pending: Vec<(u64, TraceSourceEvent)>,
-    /// It is put into order then.
+    /// When events are sorted next, ns.
     gives_at_ns: u64,
+    /// Packets that were seen so far.
     pub(crate) packets: u64,
     pub(crate) lost_packets: u64,
+    /// Records of sockets and threads that were seen so far.
     pub(crate) records: u64,
     pub(crate) lost_records: u64,
 }
 
 impl EventOrder {
-    /// Of sources whose records are decoded so, without those threads.
+    /// Creates it with the decoders of sockets and threads, if these are observed; events of the threads `without` are left out.
     pub(crate) const fn new(
         sockets: Option<SocketEventDecoder>,
         threads: Option<ThreadEventDecoder>,
@@ -73,8 +76,8 @@ impl EventOrder {
         }
     }
 
-    /// Gives what happened by a reading, in the order of time, but for the last moments; of the last reading those too. Readings soon behind
-    /// one that gave are gathered, unless something was lost.
+    /// Adds a reading and gives the events so far in order of time, except the latest [`SETTLES_NS`]; after the last reading all of
+    /// them. Readings right after one that gave events are only added, unless something was lost.
     pub(crate) fn take(
         &mut self,
         reading: SourceReading,
@@ -92,7 +95,7 @@ impl EventOrder {
             return;
         }
         self.gives_at_ns = now_ns.saturating_add(GATHERS_NS);
-        // What comes from one source is in order nearly, which this makes use of; what was first stays first.
+        // The events of one source are almost sorted, which this sort makes use of; it is stable.
         self.pending.sort_by_key(|(at_ns, _)| *at_ns);
         let ready = self.pending.partition_point(|(at_ns, _)| *at_ns <= until);
         self.pending
@@ -100,6 +103,7 @@ impl EventOrder {
             .for_each(|(at_ns, seen)| give(at_ns, seen));
     }
 
+    /// Decodes a reading and appends its events.
     fn add(&mut self, reading: SourceReading) {
         let (mut sockets, mut threads) = (Vec::new(), Vec::new());
         if let Some(decoder) = &mut self.sockets {

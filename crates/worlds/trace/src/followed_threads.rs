@@ -1,25 +1,26 @@
-//! Follows processes by the numbers that this process sees. Within another namespace of processes (a container) the kernel's trace events
-//! have other numbers, which are found for each thread first.
+//! Follows processes by their IDs as seen by this process. In a PID namespace (a container) the kernel's trace events have other
+//! numbers, which are found first for each thread.
 
 use stackline_monitor::observe::thread_numbers::{ThreadNumberFinder, ThreadNumbers};
 use stackline_monitor::observe::threads::ThreadTrace;
 use std::collections::BTreeSet;
 
-/// Most times that the threads of a process are listed, until none is new.
+/// How often at most the threads of a process are listed, until no new one is found.
 const MOST_LISTS: usize = 20;
 
-/// A process that is followed, as it was when it was found: whoever is given this may have time for it only when the process has ended.
+/// A followed process, as it was when it was found. This is kept, as the analysis may come only after the process has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct FollowedProcess {
-    /// Its number, as this process sees it.
+    /// Its process ID as seen by this process.
     pub(crate) pid: u32,
+    /// The name of its program.
     pub(crate) name: String,
-    /// Its threads, each by the number that this process sees and by the kernel's.
+    /// Its threads: the ID as seen by this process, and the kernel's number.
     pub(crate) threads: Vec<(u32, u32)>,
 }
 
 impl FollowedProcess {
-    /// What the system says of a process now, with those of its threads whose numbers are known.
+    /// Reads the present state of a process; threads whose kernel numbers are not known are left out.
     pub(crate) fn look(pid: u32, numbers: &ThreadNumbers) -> Self {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let threads = threads_of(pid).unwrap_or_default().into_iter();
@@ -32,15 +33,16 @@ impl FollowedProcess {
     }
 }
 
-/// Finds the kernel's numbers, where they are others.
+/// Finds the kernel's numbers of threads where they differ from those that this process sees.
 #[derive(Default)]
 pub(crate) struct ThreadFollower {
+    /// Asks the kernel; `None` if the numbers are the same, or it cannot be asked.
     finder: Option<ThreadNumberFinder>,
     numbers: ThreadNumbers,
 }
 
 impl ThreadFollower {
-    /// Asks the kernel only where the numbers differ. The second value says why they cannot be found.
+    /// Starts the finder if numbers differ. The second value says why they cannot be found.
     pub(crate) fn start() -> (Self, Option<String>) {
         let numbers = ThreadNumbers::of_this_process();
         let finder = numbers.differ().then(ThreadNumberFinder::start);
@@ -61,8 +63,8 @@ impl ThreadFollower {
         &self.numbers
     }
 
-    /// The kernel's numbers of threads, each given by its process and itself, as far as they are there. They are asked for each time:
-    /// a number may be another thread's by now.
+    /// The kernel's numbers of threads, each given by its process ID and thread ID, if they exist. The kernel is asked every time,
+    /// as a number may belong to another thread later.
     pub(crate) fn kernel_numbers(&mut self, threads: &[(u32, u32)]) -> Result<Vec<u32>, String> {
         if let Some(finder) = &mut self.finder {
             finder.find(threads, &mut self.numbers)?;
@@ -71,7 +73,7 @@ impl ThreadFollower {
         Ok(threads.iter().filter_map(known).collect())
     }
 
-    /// Follows one thread of this process from now on, and whatever it begins.
+    /// Follows one thread of this process from now on, and all threads and processes that it starts.
     pub(crate) fn follow_own(
         &mut self,
         thread: u32,
@@ -84,13 +86,13 @@ impl ThreadFollower {
         trace.follow_threads(&kernel)
     }
 
-    /// Follows a process from now on, with all its threads and whatever they begin.
+    /// Follows a process from now on, with all its threads and all that they start.
     pub(crate) fn follow(&mut self, pid: u32, trace: &mut ThreadTrace) -> Result<(), String> {
         if !self.numbers.differ() {
             return trace.follow(pid);
         }
         let mut known = BTreeSet::new();
-        // A thread begun by one that is not followed yet is found in the next list.
+        // A thread that was started by one that was not followed yet is found in the next list.
         for _ in 0..MOST_LISTS {
             let threads = threads_of(pid)?;
             let new: Vec<(u32, u32)> = threads
@@ -111,7 +113,7 @@ impl ThreadFollower {
     }
 }
 
-/// The threads of a process now.
+/// The present threads of a process.
 fn threads_of(pid: u32) -> Result<Vec<u32>, String> {
     let entries =
         std::fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| "no such process".to_owned())?;

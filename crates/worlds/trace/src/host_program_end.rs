@@ -1,5 +1,5 @@
-//! When a program ended on a host of a network, as the process says that started it there: what it leaves behind on the host is ended with
-//! it, before the trace notices either.
+//! The moment at which a program on a host of an emulated network ended. The process that started it there writes it, before the
+//! programs that are left on the host are ended and before the trace notices.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use stackline_events::clock;
@@ -10,24 +10,24 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-/// Where the moment is written: memory without a name.
+/// A memory file (memfd) into which the moment is written.
 #[derive(Debug)]
 pub(crate) struct HostProgramEnd(File);
 
 impl HostProgramEnd {
-    /// Nothing ended yet.
+    /// Creates the file, without a moment.
     pub(crate) fn new() -> io::Result<Self> {
         let file = memfd_create("stackline-end", MFdFlags::MFD_CLOEXEC)?;
         Ok(Self(File::from(file)))
     }
 
-    /// What others of this user open.
+    /// The path by which other processes of this user open the file.
     pub(crate) fn path(&self) -> PathBuf {
         let (process, descriptor) = (std::process::id(), self.0.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{descriptor}"))
     }
 
-    /// The moment, on the clock of events, ns; `None` where none was written.
+    /// The moment on the clock of events, ns; `None` if none was written. The file holds it on the monotonic clock.
     pub(crate) fn at_ns(&self) -> Option<u64> {
         let mut written = [0; 8];
         self.0.read_exact_at(&mut written, 0).ok()?;

@@ -1,5 +1,5 @@
-//! Processes that run already and are joined: by their numbers with those that they started, by their container, by their unit of systemd,
-//! by their control group. Who comes later to a container or a group is joined too.
+//! Processes that run already and are joined to a trace: by process ID with their descendants, by container, by systemd unit, or by
+//! control group. Processes that enter the container or group later are joined too.
 
 use crate::process_tree::{processes, with_descendants};
 use stackline_core::error::{Error, Result};
@@ -11,28 +11,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A group without a process may get one again within this, as a unit does that is started again.
+/// A group without processes counts as gone only after this: a unit may be restarted meanwhile.
 const EMPTY: Duration = Duration::from_secs(10);
 /// How many units a message lists.
 const LISTED: usize = 20;
-/// What units end in that have processes.
+/// The kinds of systemd units that have processes, by the suffixes of their names.
 const KINDS: [&str; 2] = [".service", ".scope"];
 
-/// What is to be joined, by the words for it.
+/// What is to be joined, as named on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct JoinedNames {
-    /// Numbers of processes.
+    /// Process IDs.
     pub pids: Vec<u32>,
-    /// Containers by name, id, or the beginning of that.
+    /// Containers by name, ID, or the beginning of an ID.
     pub containers: Vec<String>,
     /// Units of systemd.
     pub units: Vec<String>,
-    /// Control groups, as directories or as `/proc/PID/cgroup` has them.
+    /// Control groups, as directories or as in `/proc/PID/cgroup`.
     pub groups: Vec<PathBuf>,
 }
 
 impl JoinedNames {
-    /// Whether nothing is.
+    /// Whether nothing is named.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pids.is_empty()
@@ -42,23 +42,25 @@ impl JoinedNames {
     }
 }
 
-/// Processes that are joined.
+/// The joined processes.
 #[derive(Clone, Debug, Default)]
 pub struct JoinedProcesses {
-    /// Those that were named, and whom they started.
+    /// The processes that were named, and their descendants.
     named: Vec<u32>,
     /// Control groups, by their directories below the root.
     groups: Vec<String>,
-    /// Namespaces of processes, of containers that have no control group of their own.
+    /// PID namespaces of containers that have no control group of their own.
     namespaces: Vec<PathBuf>,
-    /// A unit may be started again.
+    /// Whether a unit or group is joined, which may be started again.
     is_restarted: bool,
+    /// The process IDs at the last look.
     known: BTreeSet<u32>,
+    /// Since when no process has been there.
     empty_since: Option<Instant>,
 }
 
 impl JoinedProcesses {
-    /// Finds what is named on this machine.
+    /// Finds the named processes, containers, units and groups on this machine.
     ///
     /// # Errors
     /// When something is not there, or its name means several.
@@ -101,6 +103,7 @@ impl JoinedProcesses {
         Ok(joined)
     }
 
+    /// Joins a container by its control groups, or else by its PID namespace.
     fn add_container(&mut self, list: &ContainerList, word: &str) -> Result<()> {
         let container = list.find(word)?;
         let directories = list.group_directories(container);
@@ -125,13 +128,13 @@ impl JoinedProcesses {
         Ok(())
     }
 
-    /// All processes so far.
+    /// The process IDs at the last look.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         self.known.iter().copied().collect()
     }
 
-    /// How often newcomers are looked for: to read a group costs little, to read all processes of the machine costs more.
+    /// How often new processes are looked for: reading a control group is cheap, reading all processes of the machine is not.
     pub(crate) const fn interval(&self) -> Duration {
         match self.namespaces.is_empty() {
             true => Duration::from_millis(20),
@@ -139,7 +142,7 @@ impl JoinedProcesses {
         }
     }
 
-    /// Looks for processes again; returns those that were not known.
+    /// Looks for processes again; returns the new ones.
     pub(crate) fn refresh(&mut self) -> Vec<u32> {
         let root = Root::system();
         let mut now: BTreeSet<u32> = self
@@ -157,7 +160,7 @@ impl JoinedProcesses {
                     .is_ok_and(|namespace| self.namespaces.contains(&namespace))
             }));
         }
-        // Who looks is nobody's program.
+        // The observer itself is not traced.
         now.remove(&std::process::id());
         self.empty_since = match now.is_empty() {
             true => self.empty_since.or_else(|| Some(Instant::now())),
@@ -168,7 +171,7 @@ impl JoinedProcesses {
         new
     }
 
-    /// Whether nobody is there any more, nor is likely to come.
+    /// Whether no process is left and none is likely to come.
     pub(crate) fn are_gone(&self) -> bool {
         let patience = if self.is_restarted {
             EMPTY
@@ -180,13 +183,13 @@ impl JoinedProcesses {
     }
 }
 
-/// Whether there is such a process.
+/// Whether a process with that ID exists.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// The group of a unit.
+/// The control group of a systemd unit.
 fn find_unit(root: &Root, groups: &ControlGroups, unit: &str) -> Result<String> {
     let is_whole = unit.contains('.');
     let name = match is_whole {
@@ -230,7 +233,7 @@ fn unit_not_found(name: &str, there: BTreeSet<String>) -> Error {
     error.hint(format!("running units: {}{more}", near.join(", ")))
 }
 
-/// The group of a path.
+/// The control group of a path.
 fn find_group(root: &Root, groups: &ControlGroups, path: &Path) -> Result<String> {
     let text = path.to_string_lossy();
     let direct = text.trim_matches('/').to_owned();

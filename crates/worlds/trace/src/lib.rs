@@ -1,36 +1,40 @@
-//! Programs that are not ours, as they are, on hosts of an emulated network or on this machine: started or joined, looked at, and their
-//! requests kept as a run.
+//! Traces unmodified programs on hosts of an emulated network or on this machine: starts or joins them, observes their packets,
+//! sockets and threads, and stores their requests as a run.
 //!
-//! What a request is, `stackline-requests` says; what limits it, `stackline-analyze`. It reads no flag and prints nothing.
+//! `stackline-requests` recognises requests, `stackline-analyze` finds what limits them. This crate reads no flags and prints
+//! nothing.
+//!
+//! A door is the network interface at which packets leave or enter a host. A stopped program is one that `ptrace` stops at its
+//! system calls, where the kernel's trace events are not available.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`program_trace`] | start here: a trace, from its programs to its run |
-//! | [`scope`] | what is looked at beside packets |
-//! | [`programs`] | programs: named, started, waited for, ended |
-//! | `listening_processes` | whether a program listens |
+//! | [`program_trace`] | start here: one trace, from its programs to its run |
+//! | [`scope`] | what is observed besides packets |
+//! | [`programs`] | the programs of a trace: parsed from the command line, started, waited for, ended |
+//! | `listening_processes` | whether a program listens at a socket |
 //! | `process_tree` | which processes descend from which |
-//! | `host_program_end` | when a program ended on its host |
-//! | [`joined_processes`] | processes that run already, by number, container, unit or control group |
-//! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of what is joined |
-//! | `outcome_words` | what came of it, in words |
-//! | [`calls`] | the process that stops a program at its calls |
-//! | `ptrace_source` | what programs do that are stopped so |
-//! | `call_packets` | packets made of what calls sent and received |
-//! | `trace_sources` | all that is looked at |
-//! | `source_reading` | what one look gave, as it was read |
-//! | `event_order` | the same decoded, in the order of time |
-//! | `trace_analysis` | what was read to requests |
-//! | `analysis_queue` | what waits for that, and the thread that does it behind all others |
-//! | `followed_threads` | processes to follow, by the kernel's numbers of their threads |
-//! | `thread_directory` | which thread is whose |
-//! | `connect_attempts` | whose a connection was that never was set up |
-//! | `datagram_owner_finder` | whose sockets datagrams pass |
-//! | `container_names` | what the containers of processes are called |
-//! | `privileges` | what looking needs and this process lacks, in words |
-//! | `recorder` | what was seen to requests, and these to events |
-//! | `network_events` | what happens within an emulated network meanwhile |
-//! | `tls_key_log` | secrets of TLS that programs write down |
+//! | `host_program_end` | when a program on a host of the network ended |
+//! | [`joined_processes`] | processes that run already, found by process ID, container, systemd unit or control group |
+//! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of joined processes |
+//! | `outcome_words` | the outcome of a trace in words |
+//! | [`calls`] | the process that stops a program at its system calls |
+//! | `ptrace_source` | what stopped programs do, as events |
+//! | `call_packets` | packets made from what calls sent and received |
+//! | `trace_sources` | all sources that are read during a trace |
+//! | `source_reading` | what one pass over all sources read, not decoded |
+//! | `event_order` | decodes readings and puts their events in order of time |
+//! | `trace_analysis` | turns readings into requests |
+//! | `analysis_queue` | readings that wait for their analysis, and the low-priority thread that does it |
+//! | `followed_threads` | follows processes by the kernel's numbers of their threads |
+//! | `thread_directory` | which thread belongs to which program |
+//! | `connect_attempts` | which thread made a connection attempt that failed |
+//! | `datagram_owner_finder` | which process owns the socket of a datagram |
+//! | `container_names` | the names of the containers of processes |
+//! | `privileges` | the capabilities that observing needs and this process lacks, in words |
+//! | `recorder` | turns what was observed into requests, and these into events |
+//! | `network_events` | what an emulated network records of itself during a trace |
+//! | `tls_key_log` | TLS secrets that programs write down |
 
 mod analysis_queue;
 mod call_packets;

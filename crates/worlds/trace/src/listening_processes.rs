@@ -14,8 +14,8 @@ const UNIX_LISTENS: &str = "00010000";
 /// Ports from here on are given to sockets that asked for none (`ip_local_port_range`'s default): those of clients.
 const FIRST_EPHEMERAL: u16 = 32_768;
 
-/// Whether a process, or one that it started, listens at a port or a Unix socket. A process of another user, whose descriptors may
-/// not be read, does not listen by this.
+/// Whether a process or one of its descendants listens at a port or a Unix socket. The descriptors of another user's process cannot
+/// be read: it counts as not listening.
 pub(crate) fn listens(pid: u32) -> bool {
     let listening = listening_sockets(pid);
     let owns_one = |pid: u32| {
@@ -30,7 +30,7 @@ pub(crate) fn count_listeners(pid: u32) -> usize {
     listening_sockets(pid).len()
 }
 
-/// Their numbers (inodes).
+/// The inode numbers of the sockets that listen in the network namespace of a process.
 fn listening_sockets(pid: u32) -> BTreeSet<u64> {
     let mut all = BTreeSet::new();
     let mut add = |file: &str, inode: usize, listens: fn(&[&str]) -> bool| {
@@ -52,7 +52,7 @@ fn listening_sockets(pid: u32) -> BTreeSet<u64> {
     all
 }
 
-/// Whether a line of `/proc/net/udp` is of a socket that waits for whoever comes.
+/// Whether a line of `/proc/net/udp`, split into fields, is of a socket that is bound to a server's port and to no peer.
 fn is_datagram_server(fields: &[&str]) -> bool {
     let port = |field: usize| {
         let (_, port) = fields.get(field)?.rsplit_once(':')?;

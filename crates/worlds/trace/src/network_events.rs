@@ -1,5 +1,6 @@
-//! What happens within an emulated network while programs on it are traced: its emulator records that, numbers connections by itself,
-//! and in the end their numbers become those of the trace.
+//! The events of an emulated network while programs on it are traced. Its emulator records them and numbers connections itself; at
+//! the end, its numbers are replaced by those of the trace. A spool is a directory into which events are written before they are
+//! sorted into the run.
 
 use crate::recorder::RequestRecorder;
 use stackline_core::error::{Error, Result};
@@ -18,23 +19,27 @@ use std::path::{Path, PathBuf};
 
 /// The network on whose hosts programs are traced.
 pub(crate) struct TracedNetwork {
-    /// As it is called on the command line.
+    /// The word that names it on the command line.
     pub(crate) word: String,
     pub(crate) emulation: Emulation,
     network: Network,
+    /// The seed of its random numbers, kept when it is restarted.
     seed: Seed,
-    /// Others that use it.
+    /// How many other programs use it.
     others: usize,
 }
 
-/// Where a network's emulator records, and where what is seen at the doors of hosts waits until it is known whether that did.
+/// The directories of events that become part of the run only at the end: those that the emulator records, and those seen at the
+/// doors of hosts, which are needed only where the emulator recorded nothing.
 pub(crate) struct NetworkEvents {
+    /// Where the emulator records.
     network: PathBuf,
+    /// Where events at the doors of hosts wait.
     doors: PathBuf,
 }
 
 impl TracedNetwork {
-    /// Uses it from now on.
+    /// Begins to use the network.
     pub(crate) fn uses(word: String, mut emulation: Emulation) -> Result<Self> {
         emulation.uses()?;
         let now = emulation.describe()?;
@@ -47,18 +52,19 @@ impl TracedNetwork {
         })
     }
 
-    /// Its name.
+    /// The name of the network.
     pub(crate) fn name(&self) -> &str {
         &self.network.name
     }
 
-    /// Records what happens in it from now on within so many bytes, unless others use it: it has to be begun anew for that.
+    /// Restarts the network so that its emulator records at most `most_bytes` in the run; `None` if other programs use it, as it
+    /// cannot be restarted then.
     pub(crate) fn record(&mut self, run: &Path, most_bytes: u64) -> Result<Option<NetworkEvents>> {
         if self.others > 0 {
             return Ok(None);
         }
         self.network = self.emulation.describe()?.network;
-        // The emulator writes there, too, from another directory.
+        // The emulator has another working directory, so the path must be absolute.
         let run = std::path::absolute(run).map_err(|error| {
             Error::environment(format!("cannot resolve the run directory: {error}"))
         })?;
@@ -73,12 +79,12 @@ impl TracedNetwork {
         Ok(Some(queues))
     }
 
-    /// What has to be said of it in the end.
+    /// The notes about the network at the end of the trace.
     pub(crate) fn notes(&mut self) -> Result<Vec<String>> {
         Ok(self.emulation.report()?.notes(&self.network.name))
     }
 
-    /// Why its queues are not recorded.
+    /// The note that its queues are not recorded, and why.
     pub(crate) fn unrecorded(&self) -> String {
         let others = if self.others == 1 {
             "another program uses".into()
@@ -88,7 +94,7 @@ impl TracedNetwork {
         format!("the queues of the network are not recorded: {others} it")
     }
 
-    /// What its ports are, as events.
+    /// Records the properties of its ports as events.
     pub(crate) fn ports(&self, recorder: &mut RequestRecorder) {
         let at_ns = clock::now_ns();
         for port in (0..).take(2 * self.network.links.len()) {
@@ -105,14 +111,14 @@ impl TracedNetwork {
 }
 
 impl NetworkEvents {
-    /// Where events at the doors of hosts wait.
+    /// The spool of events at the doors of hosts.
     pub(crate) fn doors(&self) -> Spool {
         Spool::of(&self.doors)
     }
 
-    /// Brings what was recorded into the run's events; how many bytes of it are damaged.
+    /// Moves the recorded events into the run; returns how many bytes of them are damaged.
     ///
-    /// `flow_of` knows the trace's numbers, and from `free` on no flow has one: those of connections that it does not know.
+    /// `flow_of` returns the trace's number of a connection. Connections that the trace does not know are numbered from `free` on.
     pub(crate) fn settle(
         self,
         spool: &Spooling,
@@ -139,7 +145,8 @@ impl NetworkEvents {
             }
             true
         })?;
-        // Where the network says when a packet passed, its host's door says nothing new; of seconds that it leaves out it does.
+        // In a second for which the network recorded when packets passed, the events at a host's door add nothing and are dropped;
+        // in seconds that it left out they are kept.
         let network_flows: BTreeSet<u32> = known.into_values().collect();
         spool.adopt(&self.doors, |_, at_ns, values| {
             let flow = values[1].number().map(|number| stream_parts(number).0);
@@ -158,7 +165,7 @@ impl NetworkEvents {
     }
 }
 
-/// Which of the emulator's flows are which of the trace's, and how many bytes of its events are damaged.
+/// The trace's number of each connection of the emulator, and how many bytes of the emulator's events are damaged.
 fn known(
     network: &Path,
     flow_of: impl Fn(&ConnectionOrigin) -> Option<u32>,
@@ -177,6 +184,7 @@ fn known(
     Ok((known, damaged))
 }
 
+/// The ends and the first sequence number of a connection, from a row `NET_FLOW`.
 fn origin(piece: &EventTable, row: usize) -> Option<ConnectionOrigin> {
     let end = |field| piece.value(row, field).text()?.parse().ok();
     Some((end(1)?, end(2)?, u32::try_from(piece.number(row, 3)?).ok()?))

@@ -1,11 +1,11 @@
-//! What came of a trace, in words.
+//! The outcome of a trace in words.
 
 use crate::program_trace::TraceOutcome;
 use stackline_core::units;
 use stackline_requests::collector::counted_requests;
 
 impl TraceOutcome {
-    /// What was seen, what that cost, and what has to be known of it, a line each.
+    /// What was seen, what observing cost, and notes, one line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
@@ -35,7 +35,7 @@ impl TraceOutcome {
         lines
     }
 
-    /// What it cost programs to be looked at, in half a sentence.
+    /// What observing cost the traced programs, as the end of a sentence; empty if it was not measured.
     fn cost_words(&self) -> String {
         let Some(cost) = &self.cost else {
             return String::new();
@@ -48,6 +48,7 @@ impl TraceOutcome {
         )
     }
 
+    /// All notes: what was not recorded, what is not known, what was left out.
     fn all_notes(&self) -> Vec<String> {
         let absent = self
             .absent
@@ -65,7 +66,7 @@ impl TraceOutcome {
             .collect()
     }
 
-    /// Its requests beside those of an earlier trace, of which none was made for another.
+    /// Compares the durations of its requests with those of an earlier trace. Requests that were made for others are not counted.
     #[must_use]
     pub fn compared_with(&self, before: &Self) -> String {
         let median = |times: &[u64]| {

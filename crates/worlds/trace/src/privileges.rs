@@ -1,19 +1,19 @@
-//! What looking needs and this process lacks (capabilities(7)), in words: what is not seen, why, and what to do.
+//! The capabilities that observing needs (capabilities(7)): whether this process has them, and what to do if not, in words.
 
 use std::fs;
 
-/// What lets a process look at packets.
+/// Needed to capture packets.
 pub(crate) const PACKETS: Privilege = Privilege {
     name: "CAP_NET_RAW",
     number: 13,
 };
-/// What lets a process use the kernel's trace events, and enter namespaces of others.
+/// Needed for the kernel's trace events, and to enter namespaces.
 pub(crate) const ADMINISTRATION: Privilege = Privilege {
     name: "CAP_SYS_ADMIN",
     number: 21,
 };
 
-/// A capability.
+/// A capability, by its name and its bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Privilege {
     pub(crate) name: &'static str,
@@ -21,12 +21,12 @@ pub(crate) struct Privilege {
 }
 
 impl Privilege {
-    /// Whether this process has it.
+    /// Whether this thread has it.
     pub(crate) fn is_there(self) -> bool {
         self.is_in(&status(), "CapEff:")
     }
 
-    /// What to do where it is lacking.
+    /// What to do if it is lacking.
     pub(crate) fn advice(self) -> String {
         self.advice_by(&status())
     }
@@ -38,14 +38,14 @@ impl Privilege {
                 "{name} is held, but something else denies access (a security module or a user namespace)"
             ),
             (false, true) => format!("run stackline as root, or with {name}"),
-            // No process of a container can get what that was not given.
+            // A capability outside of the bounding set cannot be gained within the container.
             (false, false) => format!(
                 "this container lacks {name}: start it with `--privileged`, or trace it from outside with `--container`"
             ),
         }
     }
 
-    /// Whether it is in a set of a process's status.
+    /// Whether it is in a set of capabilities (`CapEff:` or `CapBnd:`) of `/proc/PID/status`.
     fn is_in(self, status: &str, set: &str) -> bool {
         status
             .lines()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-/// All processes now.
+/// The IDs of all present processes.
 pub(crate) fn processes() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .into_iter()
@@ -12,7 +12,7 @@ pub(crate) fn processes() -> impl Iterator<Item = u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// These processes and all that descend from them now; those that are begun later are followed by the kernel's records.
+/// These processes and all their present descendants. Later ones are followed through the kernel's trace events.
 pub(crate) fn with_descendants(pids: &[u32]) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = processes()
         .filter_map(|pid| Some((pid, parent_of(pid)?)))
@@ -20,7 +20,7 @@ pub(crate) fn with_descendants(pids: &[u32]) -> Vec<u32> {
     descend(pids, &parents)
 }
 
-/// The processes that are given, in their order, then those below them; `parents`: each process with who started it.
+/// The given processes in their order, then those below them; `parents`: each process with its parent.
 fn descend(pids: &[u32], parents: &[(u32, u32)]) -> Vec<u32> {
     let (mut found, mut known) = (
         pids.to_vec(),
@@ -39,7 +39,7 @@ fn descend(pids: &[u32], parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
-/// Who started a process (proc_pid_stat(5): behind its name, which may have brackets, its state and its parent).
+/// The parent of a process (proc_pid_stat(5): after the name, which may contain brackets, come the state and the parent).
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, behind) = stat.rsplit_once(')')?;

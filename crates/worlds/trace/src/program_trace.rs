@@ -1,4 +1,5 @@
-//! Programs that are not ours, traced once: where they run, what is looked at, and what came of it, as a run that is kept.
+//! Traces unmodified programs once and stores what was observed as a run. One thread (`Looker`) reads the sources, another analyses
+//! what was read, and the calling thread starts the programs and waits for their end.
 
 use crate::analysis_queue::AnalysisQueue;
 use crate::container_names::ContainerNames;
@@ -24,6 +25,8 @@ use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -32,32 +35,34 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often what was seen is read.
+/// How often the sources are read.
 const READ: Duration = Duration::from_millis(10);
-/// After the last program has ended, its connections are looked at for so long.
+/// For this long after the last program has ended, its connections are still observed.
 const AFTER: Duration = Duration::from_millis(30);
-/// Programs that a signal ended as well closed their connections no longer before it was noticed here, ns.
+/// If a signal ended the trace, it may have ended the programs too, up to this long before it was noticed here, ns.
 const SIGNAL_NS: u64 = 50_000_000;
 
 /// How programs are traced.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
-    /// What is looked at beside packets.
+    /// What is observed besides packets.
     pub scope: TraceScope,
-    /// Programs that run already; those that are started without any.
+    /// Processes that run already and are joined; `None` if programs are started.
     pub joined: Option<JoinedProcesses>,
-    /// How long programs that run already are traced.
+    /// How long joined processes are traced; `None`: until they end or the user stops it.
     pub duration: Option<Duration>,
-    /// What events may take on disk, bytes: of more requests than fit a sample is kept.
+    /// The most space of events on disk, bytes; if more requests come, a sample of them is kept.
     pub most_disk: u64,
-    /// Names of requests are kept whole.
+    /// Whether names of requests are kept in full.
     pub keep_contents: bool,
     /// Who may read the run.
     pub access: RunFileAccess,
+    /// What programs print goes to standard error: standard output is for the findings as JSON.
+    pub programs_to_stderr: bool,
 }
 
 impl TraceOptions {
-    /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
+    /// The joined processes, or else this thread: what it starts is traced from its first moment.
     fn traced_pids(&self) -> Vec<u32> {
         self.joined
             .as_ref()
@@ -65,27 +70,27 @@ impl TraceOptions {
     }
 }
 
-/// A program that requests were seen of, and where.
+/// A program of which requests were seen, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenProgram {
-    /// Its host, or the address of one that is elsewhere.
+    /// Its host, or its address if it is not on an observed host.
     pub place: String,
-    /// Its name; empty where it was not seen.
+    /// Its name; empty if it is not known.
     pub name: String,
-    /// What it spoke.
+    /// The protocols that it used.
     pub protocols: String,
 }
 
-/// What came of a trace.
+/// The outcome of a trace.
 #[derive(Debug)]
 pub struct TraceOutcome {
-    /// Where the run is kept.
+    /// The directory of the run.
     pub path: PathBuf,
-    /// How long requests took that no other was made for, ns.
+    /// Durations of requests that were made for no other request, ns.
     pub call_times: Vec<u64>,
-    /// Requests by protocol.
+    /// How many requests there were, by protocol.
     pub by_protocol: BTreeMap<&'static str, u64>,
-    /// Requests of other programs, which were left out.
+    /// How many requests of other programs were left out.
     pub foreign: u64,
     /// The programs that were seen.
     pub programs: Vec<SeenProgram>,
@@ -99,26 +104,26 @@ pub struct TraceOutcome {
     pub records: u64,
     /// Records that were lost.
     pub lost_records: u64,
-    /// What could not be looked at, and why.
+    /// What could not be observed, and why.
     pub absent: BTreeMap<String, String>,
-    /// What else has to be said.
+    /// Further notes.
     pub notes: Vec<String>,
-    /// How long it was looked, s.
+    /// How long the trace took, s.
     pub seconds: f64,
-    /// The CPU that looking took, s.
+    /// The CPU time of observing and analysing, s.
     pub cost_s: f64,
-    /// What it cost programs to be looked at.
+    /// What observing cost the traced programs, if it was measured.
     pub cost: Option<ObservationCost>,
-    /// Whether programs were stopped at their calls.
+    /// Whether programs were stopped at their system calls (ptrace).
     pub stopped: bool,
-    /// How the last program ended.
+    /// The exit status of the last program, if programs were started.
     pub ended: Option<ExitStatus>,
 }
 
-/// Runs the programs once, and keeps what was seen as a run of that name.
+/// Runs the programs once, and stores what was observed as a run of that name.
 ///
 /// # Errors
-/// When nothing can be looked at, a program cannot be started, or nothing can be kept; then there is no run.
+/// If nothing can be observed, a program cannot be started, or the run cannot be stored; then there is no run.
 pub fn trace_once(
     options: &TraceOptions,
     setting: &mut TraceSetting,
@@ -139,7 +144,7 @@ pub fn trace_once(
             Ok(outcome)
         }
         Err(error) => {
-            // Nothing was traced: nothing is kept, nor written any more.
+            // The trace failed: the run is removed. Further errors are ignored, as the first one is returned.
             if let Some(emulation) = setting.emulation() {
                 let _ = emulation.end_recording();
             }
@@ -150,22 +155,23 @@ pub fn trace_once(
     }
 }
 
-/// A trace that goes on.
+/// A trace in progress.
 struct TraceSession {
     sources: Sources,
     analysis: TraceAnalysis,
-    /// What happens within the network is recorded there.
+    /// The recorded events of the network, if there is one.
     events: Option<NetworkEvents>,
     notes: Vec<String>,
     joined: Option<JoinedProcesses>,
-    /// When programs are ended.
+    /// The moment from which the trace itself ends programs.
     end: ObservationEnd,
-    /// Of those that are joined none is there any more.
+    /// Set when no joined process is left.
     gone: Arc<AtomicBool>,
     path: PathBuf,
     began: Instant,
 }
 
+/// A directory of threads without entries; names of containers are looked for on this machine only.
 fn thread_directory(sources: &Sources, is_here: bool) -> ThreadDirectory {
     let containers = ContainerNames::new(is_here);
     ThreadDirectory::new(sources.numbers().clone(), containers, is_here)
@@ -212,7 +218,7 @@ impl TraceSession {
             );
         }
         if let Some(network) = &mut setting.network {
-            // Both have half of the disk.
+            // The network's events and the trace's get half of the space on disk each.
             events = network.record(&path, options.most_disk / 2)?;
             network.ports(&mut recorder);
             match &events {
@@ -243,7 +249,7 @@ impl TraceSession {
         })
     }
 
-    /// Starts the programs, looks until the last of them has ended, keeps what was seen.
+    /// Starts the programs, observes them until the last one has ended, and stores the run.
     fn run(
         self,
         looker: Looker,
@@ -257,7 +263,7 @@ impl TraceSession {
         let (end, began) = (self.end.clone(), self.began);
         looker.give(self, Arc::clone(&over));
         let ended = carry_out(options, setting, programs, [stop, &gone], &end);
-        // What analysing takes behind it is not time that was traced.
+        // The time of the analysis afterwards is no time of the trace.
         let seconds = began.elapsed().as_secs_f64();
         over.store(true, Ordering::Relaxed);
         let (session, cost_s) = looker.join()?;
@@ -266,13 +272,14 @@ impl TraceSession {
         Ok(TraceOutcome {
             ended: ended.last,
             seconds,
-            // Why there is little to see comes first.
+            // Programs that ended early come first: they explain why there is little to see.
             notes: [ended.early, outcome.notes].concat(),
             ..outcome
         })
     }
 
-    /// Reads what is seen until it is over, and lets another thread analyse it behind all others; CPU seconds that this took.
+    /// Reads the sources until `over` is set, while another thread of lowest priority analyses the readings. Returns the CPU seconds
+    /// of both.
     fn look(self, over: &AtomicBool) -> Result<(Self, f64)> {
         let Self {
             mut sources,
@@ -314,7 +321,7 @@ impl TraceSession {
             queue.push(sources.read(clock::now_ns(), true)?);
             Ok(())
         };
-        // Whatever fails, nothing is analysed any more when this returns.
+        // Whichever part fails, the worker thread has ended when this returns.
         let read = read();
         let finished = queue.finish();
         let worked_s = worker.join().map_err(|_| panicked())?;
@@ -336,6 +343,7 @@ impl TraceSession {
         Ok((looked, cost_s))
     }
 
+    /// Reports the remaining requests and writes the run.
     fn finish(mut self, cost_s: f64, setting: &mut TraceSetting) -> Result<TraceOutcome> {
         let learnt = self.analysis.keys.as_ref().map_or(0, |keys| keys.learnt);
         if learnt > 0 {
@@ -392,7 +400,7 @@ impl TraceSession {
         })
     }
 
-    /// What the network recorded of itself becomes events of the run.
+    /// Moves the network's recorded events into the run.
     fn adopt_network_events(&mut self, setting: &mut TraceSetting) -> Result<()> {
         let (Some(events), Some(network)) = (self.events.take(), &mut setting.network) else {
             return Ok(());
@@ -400,7 +408,7 @@ impl TraceSession {
         let TraceAnalysis {
             recorder, spool, ..
         } = &self.analysis;
-        // What there is of it counts, even if not all could be kept.
+        // An incomplete recording is used too, with a note.
         let whole = network.emulation.end_recording();
         let damaged = events.settle(
             spool,
@@ -418,7 +426,7 @@ impl TraceSession {
         Ok(())
     }
 
-    /// Writes what is known of the events beside them.
+    /// Writes the index of the run.
     fn index(&mut self, cost_s: f64, unknown: &Unknown) -> Result<()> {
         let reference = self
             .analysis
@@ -455,14 +463,15 @@ impl TraceSession {
     }
 }
 
-/// The thread that looks. It is there before threads of this process are traced, whose beginnings are traced too.
+/// The thread that reads the sources. It is started before this process's threads are traced, as the threads that they start are
+/// traced too.
 struct Looker {
     session: Sender<(TraceSession, Arc<AtomicBool>)>,
     thread: JoinHandle<Result<(TraceSession, f64)>>,
 }
 
 impl Looker {
-    /// Begins it; it waits.
+    /// Starts the thread, which waits for its session.
     fn start() -> Result<Self> {
         let (session, given) = mpsc::channel::<(TraceSession, Arc<AtomicBool>)>();
         let thread = std::thread::Builder::new()
@@ -475,27 +484,34 @@ impl Looker {
         Ok(Self { session, thread })
     }
 
-    /// Lets it look until it is over.
+    /// Gives the thread its session; it reads until `over` is set.
     fn give(&self, session: TraceSession, over: Arc<AtomicBool>) {
-        // Where it has ended, joining it says why.
+        // If the thread has ended, `join` returns why.
         let _ = self.session.send((session, over));
     }
 
-    /// What it has seen, and CPU seconds that this took.
+    /// Waits for the thread; returns the session and the CPU seconds that it took.
     fn join(self) -> Result<(TraceSession, f64)> {
         self.thread.join().map_err(|_| panicked())?
     }
 }
 
-fn no_thread(error: std::io::Error) -> Error {
+fn no_thread(error: io::Error) -> Error {
     Error::environment(format!("cannot start a thread: {error}"))
+}
+
+fn no_descriptor(error: io::Error) -> Error {
+    Error::environment(format!(
+        "cannot pass standard error on to a program: {error}"
+    ))
 }
 
 fn panicked() -> Error {
     Error::measurement("the trace was lost: a thread panicked")
 }
 
-/// Starts programs and waits for the last, or waits for the time that was asked for.
+/// Starts the programs and waits for the last one, or waits for the requested duration if processes were joined. `stop`: the user
+/// ends the trace; `gone`: no joined process is left; `end` is set when the last program has ended.
 fn carry_out(
     options: &TraceOptions,
     setting: &TraceSetting,
@@ -513,16 +529,24 @@ fn carry_out(
         }
         return Ok(ProgramsEnd::default());
     }
-    // Where it cannot be known, the moment at which the end is noticed counts.
+    // If the file cannot be made, the moment at which the end is noticed counts.
     let last_end = HostProgramEnd::new().ok();
     let (last, number) = (programs.len() - 1, Cell::new(0));
     let command = |program: &TracedProgram| {
         let is_last = number.replace(number.get() + 1) == last;
-        setting.command(program, last_end.as_ref().filter(|_| is_last))
+        let mut command = setting.command(program, last_end.as_ref().filter(|_| is_last))?;
+        if options.programs_to_stderr {
+            let stderr = io::stderr()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(no_descriptor)?;
+            command.stdout(stderr);
+        }
+        Ok(command)
     };
     let mut running = RunningPrograms::start(programs, command, stop, |_| {})?;
     running.wait(stop);
-    // A terminal sends its signal to the programs as well, at the same time.
+    // A terminal sends its signal to the programs at the same time.
     let slack_ns = if stop.load(Ordering::Relaxed) {
         SIGNAL_NS
     } else {

@@ -1,4 +1,4 @@
-//! The programs of a trace: which there are by the command line, started in their order, waited for, ended.
+//! The programs of a trace: parsed from the command line, started in order, waited for, and ended.
 
 use crate::listening_processes::{count_listeners, listens};
 use nix::errno::Errno;
@@ -14,26 +14,26 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The host of programs on this machine.
+/// The word for programs on this machine instead of a host.
 pub const HERE: &str = "here";
-/// How long a program that serves may take until it listens.
+/// How long a server program may take until it listens.
 const LISTENS: Duration = Duration::from_secs(3);
-/// How long one may take to end after it was asked to.
+/// How long a program may take to end after SIGTERM.
 const ENDS: Duration = Duration::from_secs(5);
-/// How often it is looked.
+/// How often it is checked whether a program listens.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A program that is to be started.
+/// A program to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedProgram {
-    /// Where: a host of the network, or [`HERE`].
+    /// Where it runs: a host of the network, or [`HERE`].
     pub host: String,
-    /// It and its arguments.
+    /// The program and its arguments.
     pub command: Vec<OsString>,
 }
 
 impl TracedProgram {
-    /// Refuses one that is not there, or may not be executed, before anything is made for it. Hosts have the files of this machine.
+    /// Checks before anything is set up that the program exists and may be executed. Hosts have the files of this machine.
     ///
     /// # Errors
     /// When it is not there, or may not be executed.
@@ -61,9 +61,9 @@ impl TracedProgram {
 /// A program that cannot be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartFailure {
-    /// Why.
+    /// The error, with a hint.
     pub error: Error,
-    /// The exit code that shells give that: 127 where it is not there, 126 where it may not be executed.
+    /// The exit code that shells use for it: 127 if the program does not exist, 126 if it may not be executed.
     pub code: u8,
 }
 
@@ -77,6 +77,7 @@ impl StartFailure {
     }
 }
 
+/// Whether a file may be executed.
 fn may_be_executed(place: &Path) -> Result<(), Errno> {
     access(place, AccessFlags::X_OK)?;
     if place.is_dir() {
@@ -85,9 +86,9 @@ fn may_be_executed(place: &Path) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Refuses a script whose first line names a program that is not there: the kernel says then that the script is not.
+/// Checks the interpreter of a script (`#!`): if that does not exist, the kernel would report the script as missing.
 fn interpreter_is_there(name: &OsStr, script: &Path) -> Result<(), StartFailure> {
-    /// As much as the kernel reads.
+    /// The most bytes of the first line that the kernel reads.
     const HEAD: usize = 256;
     let mut head = Vec::with_capacity(HEAD);
     let read = File::open(script).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head));
@@ -119,7 +120,7 @@ fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
     })
 }
 
-/// The programs that the words of a command line name.
+/// Parses the programs from the words of a command line.
 ///
 /// # Errors
 /// When none is named.
@@ -165,22 +166,23 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
 /// How the programs of a trace ended.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramsEnd {
-    /// The last one, if there were any.
+    /// The exit status of the last program, if there was one.
     pub(crate) last: Option<ExitStatus>,
-    /// Those that ended by themselves and should not have, in words.
+    /// Programs that ended by themselves too early or with a failure, in words.
     pub(crate) early: Vec<String>,
 }
 
-/// Programs that run.
+/// The running programs, in the order in which they were started.
 #[derive(Debug)]
 pub(crate) struct RunningPrograms {
     children: Vec<(TracedProgram, Child, Option<ExitStatus>)>,
-    /// What is to be said of those that never listened.
+    /// Notes about programs that did not begin to listen in time.
     silent: Vec<String>,
 }
 
 impl RunningPrograms {
-    /// Starts them in their order; `command` makes the command of each. Those before the last have time to listen.
+    /// Starts the programs in order; `command` makes the command of each, `started` gets the process ID of each. After each one but
+    /// the last, it waits until that listens.
     pub(crate) fn start(
         programs: Vec<TracedProgram>,
         command: impl Fn(&TracedProgram) -> Result<Command>,
@@ -195,7 +197,8 @@ impl RunningPrograms {
         for (number, program) in programs.into_iter().enumerate() {
             let listened = count_listeners(std::process::id());
             let mut command = command(&program)?;
-            // Some servers signal all of their group when they end. The last one keeps this one's, and with it the terminal.
+            // Some servers signal their whole process group when they end, so each gets its own. The last program keeps this
+            // process's group, and with it the terminal.
             if number < last {
                 command.process_group(0);
             }
@@ -218,8 +221,8 @@ impl RunningPrograms {
         Ok(running)
     }
 
-    /// Waits until the newest program, or one that it started, listens. The sockets of another user's program cannot be read: there it
-    /// waits until the namespace has more listeners than `before`.
+    /// Waits until the newest program or one of its descendants listens. The sockets of another user's program cannot be read; then
+    /// it waits until the network namespace has more than `before` listeners.
     fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
         let Some((program, child, ended)) = self.children.last_mut() else {
             return;
@@ -229,7 +232,7 @@ impl RunningPrograms {
         let pid = child.id();
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
             *ended = child.try_wait().ok().flatten();
-            // Before it has entered its host, it has the namespace of this process.
+            // Before the program has entered its host, it has the network namespace of this process.
             let entered = is_here || network_of(pid) != network_of(std::process::id());
             let before = if is_here { before } else { 0 };
             let is_hidden = std::fs::read_dir(format!("/proc/{pid}/fd")).is_err();
@@ -249,7 +252,7 @@ impl RunningPrograms {
         }
     }
 
-    /// Waits until the last one has ended, or `stop` says so.
+    /// Waits until the last program has ended or `stop` is set.
     pub(crate) fn wait(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let Some((_, child, ended)) = self.children.last_mut() else {
@@ -263,7 +266,7 @@ impl RunningPrograms {
         }
     }
 
-    /// Ends those that still run: asked first, then killed.
+    /// Ends the programs that still run: with SIGTERM, and after [`ENDS`] by killing them.
     pub(crate) fn end(&mut self) -> ProgramsEnd {
         let last = self.children.len().saturating_sub(1);
         let mut early = std::mem::take(&mut self.silent);
@@ -292,7 +295,8 @@ impl RunningPrograms {
     }
 }
 
-/// What is said of a program that ended by itself: the last one ends the trace, and is to end well; the others are to serve until then.
+/// The note about a program that ended by itself: the last one ends the trace and should succeed; the others should serve until
+/// then.
 fn describe_early_end(
     program: &TracedProgram,
     status: ExitStatus,
@@ -322,6 +326,7 @@ fn program_name(program: &TracedProgram) -> String {
     })
 }
 
+/// Sends SIGTERM. An error is ignored: the program has ended then.
 fn ask_to_end(child: &Child) {
     use nix::sys::signal::{Signal, kill};
     if let Ok(pid) = i32::try_from(child.id()) {

@@ -1,5 +1,6 @@
-//! Programs that are stopped at their calls, where the kernel's trace events are not to be had: the command that each is started by,
-//! and what it reports. Reports of several programs are kept apart: each may have process numbers of its own.
+//! Observes stopped programs: programs that are stopped at their system calls with ptrace, where the kernel's trace events are not
+//! available. It makes the command that starts each one, and turns its records into events. Each program has a pipe of its own, as
+//! each may have process IDs of its own.
 
 use crate::thread_directory::{THREAD_NUMBERS, own_thread};
 use stackline_core::error::{Error, Result};
@@ -14,16 +15,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The hidden command of this program that does it.
+/// The hidden command of this program that stops another one.
 const COMMAND: &str = "ptrace";
 
+/// The path of this program.
 fn own() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| {
         Error::environment(format!("cannot find the path of this program: {error}"))
     })
 }
 
-/// What a message and its answer take a program, elapsed ns of each batch: as it is, or `stopped` at its calls.
+/// Measures what a message and its answer cost a program, elapsed ns for each batch: `stopped` at its calls, or not.
 pub(crate) fn measured(stopped: bool) -> Vec<f64> {
     let Ok(own) = own() else { return Vec::new() };
     let mut command = Command::new(&own);
@@ -41,19 +43,22 @@ pub(crate) fn measured(stopped: bool) -> Vec<f64> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// What is reported of one program.
+/// The records of one stopped program.
 #[derive(Debug)]
 pub(crate) struct PtraceSource {
+    /// The reading end of the program's pipe.
     reader: PtraceRecordReader,
+    /// The path of the pipe.
     path: PathBuf,
-    /// Added to all its numbers.
+    /// Added to all its thread numbers, to keep them apart from those of other programs.
     base: u32,
+    /// Whether a record has been read.
     begun: bool,
-    /// What it sends and receives is reported too.
+    /// Whether the bytes that it sends and receives are recorded too.
     contents: bool,
 }
 
-/// What a call sent or received of a connection's stream.
+/// A change of a connection's stream: bytes that a call sent or received, its beginning or its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StreamPiece {
     pub(crate) at_ns: u64,
@@ -64,29 +69,29 @@ pub(crate) struct StreamPiece {
 /// What happened to a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StreamChange {
-    /// It is used for the first time at this end: this one and the other.
+    /// The connection is used for the first time at this end: its own address, and the peer's.
     Begins([SocketAddr; 2]),
     /// These bytes were sent, or received.
     Passes { sent: bool, bytes: Vec<u8> },
-    /// So many that are not known.
+    /// This many bytes were sent or received, whose contents are not known.
     PassesUnread { sent: bool, bytes: u64 },
-    /// The other end sends no more.
+    /// The other end sends nothing more.
     Ends,
 }
 
-/// What it comes to.
+/// What a record becomes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PtraceEvent {
     Socket(SocketEvent),
     Thread(ThreadEvent),
-    /// What was sent or received of a stream, where contents are wanted.
+    /// A change of a stream, if contents are wanted.
     Stream(StreamPiece),
     Lost(u64),
     Absent(String),
 }
 
 impl PtraceSource {
-    /// Of the program of that number; its pipe is made in a directory of the trace's own.
+    /// Creates the pipe for the program of that number, in a directory of the trace's own.
     pub(crate) fn create(
         directory: &ScratchDirectory,
         number: usize,
@@ -121,7 +126,7 @@ impl PtraceSource {
         Ok(words.chain(program.iter().cloned()).collect())
     }
 
-    /// What was reported since the last time.
+    /// Reads the records since the last call.
     pub(crate) fn drain(&mut self) -> std::io::Result<Vec<PtraceEvent>> {
         let mut records = Vec::new();
         let wrong = self.reader.drain(&mut records)?;
@@ -133,6 +138,7 @@ impl PtraceSource {
         Ok(news)
     }
 
+    /// The events of one record.
     fn news(&mut self, record: PtraceRecord) -> Vec<PtraceEvent> {
         let (at_ns, thread) = (record.at_ns, record.thread);
         let stream = stream_change(&record.what).filter(|_| self.contents);
@@ -144,7 +150,7 @@ impl PtraceSource {
             })
         });
         let change = self.event(record);
-        // The first is of the program's first thread, which this process began.
+        // The first record comes from the program's first thread, which this process started.
         let is_first = !std::mem::replace(&mut self.begun, true);
         let first = is_first.then(|| {
             PtraceEvent::Thread(ThreadEvent {
@@ -159,7 +165,7 @@ impl PtraceSource {
         first.into_iter().chain(stream).chain(change).collect()
     }
 
-    /// What a record says of a socket or a thread, beside what passed in a stream.
+    /// The socket or thread event of a record.
     fn event(&self, record: PtraceRecord) -> Option<PtraceEvent> {
         let (at_ns, thread) = (record.at_ns, record.thread);
         let id = |thread: u32| self.base + thread % THREAD_NUMBERS;
@@ -229,7 +235,7 @@ impl PtraceSource {
     }
 }
 
-/// What passed in which stream, by a record.
+/// The stream change of a record, with its socket.
 fn stream_change(what: &PtraceChange) -> Option<(u64, StreamChange)> {
     Some(match what {
         PtraceChange::Opened {

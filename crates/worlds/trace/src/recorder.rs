@@ -65,6 +65,9 @@ pub(crate) struct RequestRecorder {
     sample: DiskSample,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
+    /// How many packets and records the trace has seen, and whether it has lost any.
+    seen: u64,
+    has_lost: bool,
     left_out: LeftOut,
 }
 
@@ -97,6 +100,8 @@ impl RequestRecorder {
             unowned: 0,
             sample: DiskSample::new(DISK_BYTES),
             lost_since_ns: 0,
+            seen: 0,
+            has_lost: false,
             left_out: LeftOut::default(),
         }
     }
@@ -245,6 +250,10 @@ impl RequestRecorder {
 
     /// Emits all that is left, and what requests were made for.
     pub(crate) fn finish(&mut self, spool: &Spooling) -> Result<Unknown> {
+        // What was lost is a share of all that was seen until the end, not until the last loss.
+        if self.has_lost {
+            self.emit_lost(0);
+        }
         let (left, unknown) = self.builder.finish();
         for exchange in left {
             self.keep(&exchange);
@@ -265,18 +274,29 @@ impl RequestRecorder {
         })
     }
 
-    /// Events that were lost are one themselves; `seen` is how many were not.
+    /// Records how many packets and records were lost since the last reading, as an event of its own where there were any. `seen` is how
+    /// many the trace has seen so far.
     pub(crate) fn lost(&mut self, at_ns: u64, packets: u64, records: u64, seen: u64) {
         let count = packets + records;
+        self.seen = seen;
         if records > 0 {
             self.builder.lost_sockets();
             self.times.lost(self.lost_since_ns, at_ns);
         }
         self.lost_since_ns = at_ns;
-        if let Some(host) = self.hosts().first().cloned().filter(|_| count > 0) {
+        if count > 0 {
+            self.has_lost = true;
+            self.emit_lost(count);
+        }
+    }
+
+    /// An event that so many were lost, at the last reading.
+    fn emit_lost(&mut self, count: u64) {
+        let at_ns = self.lost_since_ns;
+        if let Some(host) = self.hosts().first().cloned() {
             let data = EventsLost {
                 count: count.into(),
-                seen: seen.into(),
+                seen: self.seen.into(),
             };
             emit_event(
                 &mut self.logs,

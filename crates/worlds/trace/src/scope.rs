@@ -1,13 +1,13 @@
-//! What is looked at beside packets, as a trace is asked for.
+//! What a trace observes besides packets, as the user asks for it.
 
-/// What is looked at beside packets.
+/// What is observed besides packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceScope {
-    /// Nothing: the cheapest.
+    /// Nothing; this is the cheapest.
     Packets,
-    /// What programs do at their sockets and when their threads run.
+    /// The calls of programs at their sockets, and when their threads run.
     Calls,
-    /// The same of programs that are stopped at their calls.
+    /// The calls of started programs at their sockets, by stopping the programs at these calls (ptrace).
     Ptrace,
 }
 

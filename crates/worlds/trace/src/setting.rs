@@ -1,4 +1,4 @@
-//! Where traced programs run: on hosts of an emulated network, on this machine, or where those run that are joined.
+//! Where traced programs run: on hosts of an emulated network, on this machine, or in the network namespaces of joined processes.
 
 use crate::host_program_end::HostProgramEnd;
 use crate::network_events::TracedNetwork;
@@ -15,23 +15,26 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Network namespaces whose packets are looked at, at most: each has kernel memory.
+/// The most network namespaces whose packets are captured: each takes kernel memory.
 const MOST_NAMESPACES: usize = 32;
 
-/// Where programs run.
+/// The hosts on which programs run and are observed.
 pub struct TraceSetting {
+    /// The hosts whose packets are captured.
     pub(crate) hosts: Vec<TracedHost>,
+    /// The same hosts with their addresses.
     pub(crate) addresses: Vec<ObservedHost>,
-    /// The network's hosts, where it is one.
+    /// The emulated network, if programs run on one.
     pub(crate) network: Option<TracedNetwork>,
     /// Where programs write the secrets of their TLS sessions, if they are asked to.
     pub(crate) keys: Option<KeyLog>,
-    /// What has to be said of it.
+    /// Notes about the setting.
     pub(crate) notes: Vec<String>,
 }
 
 impl TraceSetting {
-    /// Hosts of a network that is up, by the word that names it on a command line.
+    /// The hosts of an emulated network that is up; `word` names it on the command line. `decipher`: programs write their TLS
+    /// secrets for the trace.
     ///
     /// # Errors
     /// When the network has gone, or secrets of TLS have no place.
@@ -56,7 +59,7 @@ impl TraceSetting {
         })
     }
 
-    /// This machine.
+    /// The setting of programs on this machine.
     ///
     /// # Errors
     /// When a program is of another host, or the machine's addresses cannot be read.
@@ -84,7 +87,7 @@ impl TraceSetting {
         })
     }
 
-    /// The network namespaces of processes that run: this machine's own, and others by the names of their containers.
+    /// The network namespaces of joined processes: this machine's own, and others by the names of their containers.
     ///
     /// # Errors
     /// When the addresses of one cannot be read, or secrets of TLS have no place.
@@ -142,7 +145,7 @@ impl TraceSetting {
         Ok(setting)
     }
 
-    /// What another network namespace is called: by a container in it, by the name that `ip netns` gave it, or by its process.
+    /// A name for another network namespace: of a container in it, the one that `ip netns` gave it, or of its process.
     fn name_of(
         &self,
         pid: u32,
@@ -163,7 +166,7 @@ impl TraceSetting {
             .unwrap_or(name)
     }
 
-    /// The network, where programs run on one.
+    /// The emulated network, if programs run on one.
     pub const fn emulation(&mut self) -> Option<&mut Emulation> {
         match &mut self.network {
             Some(network) => Some(&mut network.emulation),
@@ -171,7 +174,8 @@ impl TraceSetting {
         }
     }
 
-    /// The command of a program: itself, or entered into its host; it writes its secrets where they are read, and on a host its end.
+    /// The command that starts a program, on its host if there is a network. It writes its TLS secrets to the key log, and on a host
+    /// its end to `end`.
     pub(crate) fn command(
         &self,
         program: &TracedProgram,
@@ -184,6 +188,7 @@ impl TraceSetting {
         Ok(command)
     }
 
+    /// The command that starts a program, on its host if there is a network.
     fn entered(&self, program: &TracedProgram, end: Option<&HostProgramEnd>) -> Result<Command> {
         let Some(network) = &self.network else {
             let mut command = Command::new(&program.command[0]);
@@ -198,7 +203,7 @@ impl TraceSetting {
         if let Some(end) = end {
             command.arg("--end-to").arg(end.path());
         }
-        // A text may declare several networks with that host.
+        // A text may declare several networks with a host of that name.
         command
             .args(["--network", network.name()])
             .args([network.word.as_str(), &program.host, "--"])
@@ -207,12 +212,12 @@ impl TraceSetting {
     }
 }
 
-/// A namespace of a process, as it is numbered.
+/// A namespace of a process as the kernel names it, such as `net:[4026531840]`.
 pub(crate) fn namespace_of(pid: &str, kind: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()
 }
 
-/// How the network namespace of a process is entered: through its user namespace first, where only that one gives this user the right.
+/// The paths to the network namespace of a process, and to its user namespace if that has to be entered first to get the right.
 fn doors_of(pid: u32) -> (PathBuf, Option<PathBuf>) {
     let user = namespace_of(&pid.to_string(), "user");
     let is_other = user.is_some() && user != namespace_of("self", "user");

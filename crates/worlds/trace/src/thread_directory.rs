@@ -1,4 +1,5 @@
-//! Threads by their numbers in the kernel's trace events: which belong to the programs that are traced, what these are called, and which are of this process.
+//! A directory of threads by their numbers in the kernel's trace events: which belong to traced programs, the names of these
+//! programs, and which are the observer's own.
 
 use crate::container_names::ContainerNames;
 use crate::followed_threads::FollowedProcess;
@@ -7,50 +8,56 @@ use stackline_monitor::observe::threads::{Call, ThreadChange, ThreadEvent};
 use stackline_requests::{Bound, LeftOut};
 use std::collections::{HashMap, VecDeque};
 
-/// Threads that are remembered, at most.
+/// The most threads that are remembered.
 const MOST: usize = Bound::Threads.most();
-/// Processes of which it is remembered that one thread began them.
+/// For how many processes started by one thread their times are remembered.
 const MOST_BEGUN: usize = Bound::Children.most();
 
 /// What is known of a thread.
 #[derive(Clone, Debug)]
 struct TracedThread {
+    /// The kernel's number of its process.
     process: u32,
+    /// The name of its program.
     name: String,
-    /// The container that it is in, where that is not this process's.
+    /// The name of its container, if that is not this process's own.
     container: Option<String>,
+    /// Whether it belongs to a traced program.
     traced: bool,
-    /// Which of the programs that the trace started it is of, by their order from 1; 0 where it is of none.
+    /// The program that the trace started it belongs to, by order from 1; 0 if none.
     program: u32,
 }
 
-/// Numbers of threads are below this (`PID_MAX_LIMIT`); what lies above says which stopped program it is of.
+/// Thread numbers of the kernel are below this (`PID_MAX_LIMIT`). In numbers above, the multiple of it says which stopped program a
+/// thread belongs to.
 pub(crate) const THREAD_NUMBERS: u32 = 1 << 22;
 
-/// Threads by their numbers.
+/// The directory of threads.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadDirectory {
-    /// Programs run beside this process, with the same numbers.
+    /// Whether programs run on this machine, with process IDs as this process sees them.
     is_here: bool,
     threads: HashMap<u32, TracedThread>,
-    /// Processes that a thread began, each from when to when.
+    /// By thread, the processes that it started: each with its beginning and end, ns.
     begun: HashMap<u32, VecDeque<(u32, u64, u64)>>,
-    /// The thread that began a process.
+    /// By process, the thread that started it.
     begun_by: HashMap<u32, u32>,
-    /// The threads of a process that collect garbage, and when they were looked for.
+    /// By process, when its garbage-collecting threads were looked for (ns), and which they are.
     collectors: HashMap<u32, (u64, Vec<u32>)>,
     containers: ContainerNames,
-    /// The numbers that this process sees of them.
+    /// The thread IDs as this process sees them.
     numbers: ThreadNumbers,
-    /// The newest child of a thread, whose other number its parent is given when the call returns.
+    /// By thread, its newest child. When the call that started the child returns, its result is the child's ID in the parent's
+    /// namespace.
     newest: HashMap<u32, u32>,
-    /// The thread that starts the programs of the trace, and how many it has started.
+    /// The thread that starts the programs of the trace.
     starter: Option<u32>,
+    /// How many programs it has started.
     started: u32,
     pub(crate) left_out: LeftOut,
 }
 
-/// How threads are called that stop all others of their process to collect garbage: those of Java's virtual machine, and .NET's.
+/// How the names of threads begin that stop all others of their process to collect garbage: of Java's virtual machine, and of .NET.
 const COLLECTORS: [&str; 5] = [
     "VM Thread",
     "GC Thread",
@@ -58,10 +65,10 @@ const COLLECTORS: [&str; 5] = [
     ".NET Server GC",
     ".NET BGC",
 ];
-/// A process may begin such threads later: they are looked for again after this.
+/// Garbage-collecting threads are looked for again after this, ns, as they may be started later.
 const LOOKS_AGAIN_NS: u64 = 1_000_000_000;
 
-/// Threads of a process whose names say that they collect garbage; none where it has ended.
+/// The threads of a process whose names say that they collect garbage; empty if it has ended.
 fn collectors(process: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task"))
         .into_iter()
@@ -79,7 +86,7 @@ fn collectors(process: u32) -> Vec<u32> {
 }
 
 impl ThreadDirectory {
-    /// Knows no thread but by those numbers, and containers if they are looked for.
+    /// Creates an empty directory.
     pub(crate) fn new(numbers: ThreadNumbers, containers: ContainerNames, is_here: bool) -> Self {
         Self {
             is_here,
@@ -89,14 +96,14 @@ impl ThreadDirectory {
         }
     }
 
-    /// The threads of a process are traced, and whatever they begin.
+    /// Marks a process as traced, with all its threads and all that they start.
     pub(crate) fn trace(&mut self, process: &FollowedProcess) {
         for (own, kernel) in &process.threads {
             self.numbers.pair(*own, *kernel);
         }
         for (_, thread) in &process.threads {
             let mut known = self.look(*thread);
-            // It may have ended since it was found.
+            // The process may have ended since it was found.
             if known.name.is_empty() {
                 known.name.clone_from(&process.name);
                 known.process = self.numbers.kernel(process.pid).unwrap_or(known.process);
@@ -106,7 +113,7 @@ impl ThreadDirectory {
         }
     }
 
-    /// This thread's children are traced, not it itself.
+    /// Makes a thread the starter: the processes that it starts are traced, and it itself is not.
     pub(crate) fn trace_children_of(&mut self, thread: u32) {
         let Some(thread) = self.numbers.kernel(thread) else {
             return;
@@ -122,7 +129,7 @@ impl ThreadDirectory {
         );
     }
 
-    /// Takes an event into account.
+    /// Takes a thread event.
     pub(crate) fn see(&mut self, event: &ThreadEvent) {
         match &event.what {
             ThreadChange::Forked { child, is_process } => {
@@ -157,7 +164,8 @@ impl ThreadDirectory {
         }
     }
 
-    /// The call that began the newest child returns, with the child's number in its parent's namespace: this one's, or one within.
+    /// The call that started the newest child returns with the child's ID in its parent's PID namespace. It is used only if that is
+    /// this process's namespace.
     fn returns(&mut self, thread: u32, result: i64) {
         let child = self.newest.remove(&thread);
         let own = u32::try_from(result).ok().filter(|own| *own > 0);
@@ -167,6 +175,7 @@ impl ThreadDirectory {
         }
     }
 
+    /// A thread starts a process.
     fn begins(&mut self, thread: u32, child: u32, at_ns: u64) {
         if self.begun_by.len() >= MOST {
             return self.left_out.add(Bound::Threads, 1);
@@ -182,6 +191,7 @@ impl ThreadDirectory {
         self.begun_by.insert(child, thread);
     }
 
+    /// A process ends.
     fn ends(&mut self, child: u32, at_ns: u64) {
         let Some(thread) = self.begun_by.remove(&child) else {
             return;
@@ -192,7 +202,7 @@ impl ThreadDirectory {
             .for_each(|(.., end_ns)| *end_ns = at_ns);
     }
 
-    /// When processes were there that a thread began within an interval.
+    /// The times (from, to, ns) of the processes that a thread started within an interval.
     pub(crate) fn begun_within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
         let within = |(_, begin, _): &&(u32, u64, u64)| (from_ns..to_ns).contains(begin);
         let begun = self.begun.get(&thread).into_iter().flatten();
@@ -210,7 +220,7 @@ impl ThreadDirectory {
         }
     }
 
-    /// What the system says of a thread now.
+    /// What is known of a thread, or else what the system says of it.
     fn look(&mut self, thread: u32) -> TracedThread {
         if let Some(known) = self.threads.get(&thread) {
             return known.clone();
@@ -234,7 +244,7 @@ impl ThreadDirectory {
         let process: u32 = field("Tgid:")
             .and_then(|text| text.parse().ok())
             .unwrap_or(own);
-        // A thread may have a name of its own: the process's is meant.
+        // A thread may have a name of its own; the process's is used.
         let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         let name = of_process
             .or_else(|| field("Name:").map(str::to_owned))
@@ -248,7 +258,7 @@ impl ThreadDirectory {
         }
     }
 
-    /// Remembers what a thread is while it is there.
+    /// Looks a thread up while it exists, if it is not known.
     pub(crate) fn notice(&mut self, thread: u32) {
         if thread != 0 && !self.threads.contains_key(&thread) {
             let known = self.look(thread);
@@ -256,7 +266,7 @@ impl ThreadDirectory {
         }
     }
 
-    /// The threads of a process that collect its garbage, as far as their names say so.
+    /// The garbage-collecting threads of a process, as far as their names show them.
     pub(crate) fn collectors(&mut self, process: u32, now_ns: u64) -> &[u32] {
         let (looked_ns, known) = self.collectors.entry(process).or_default();
         if *looked_ns + LOOKS_AGAIN_NS <= now_ns {
@@ -271,7 +281,7 @@ impl ThreadDirectory {
         known
     }
 
-    /// A thread's program, with its container where the host is not called so: `nginx (web)`; empty where it is not known.
+    /// The name of a thread's program, with its container unless the host has that name: `nginx (web)`; empty if it is not known.
     pub(crate) fn program(&self, thread: u32, host: &str) -> String {
         let Some(known) = self.threads.get(&thread) else {
             return String::new();
@@ -282,12 +292,13 @@ impl ThreadDirectory {
         }
     }
 
-    /// The process of a thread.
+    /// The kernel's number of a thread's process.
     pub(crate) fn process(&self, thread: u32) -> Option<u32> {
         self.threads.get(&thread).map(|known| known.process)
     }
 
-    /// The process of a thread, by the number that this process sees. A stopped program on a host of a network has numbers of its own.
+    /// The process ID of a thread as this process sees it; `None` if it is not known. A stopped program on a host of a network has
+    /// process IDs of its own.
     pub(crate) fn pid(&self, thread: u32) -> Option<u32> {
         let process = self.process(thread)?;
         if process >= THREAD_NUMBERS {
@@ -296,20 +307,20 @@ impl ThreadDirectory {
         self.numbers.own(process)
     }
 
-    /// Whether a thread is of the last of so many programs that the trace starts; `None` where its program is not known, or others
-    /// were started than these.
+    /// Whether a thread belongs to the last of `programs` programs that the trace starts; `None` if its program is not known, or
+    /// more were started than that.
     pub(crate) fn is_of_last(&self, thread: u32, programs: u32) -> Option<bool> {
         let program = self.threads.get(&thread)?.program;
         (program > 0 && self.started <= programs).then_some(program == programs)
     }
 
-    /// Whether a thread is of a program that is traced.
+    /// Whether a thread belongs to a traced program.
     pub(crate) fn is_traced(&self, thread: u32) -> bool {
         self.threads.get(&thread).is_some_and(|known| known.traced)
     }
 }
 
-/// Whether a thread is of a namespace of processes within this one: it has a number in either. So it is taken where it has ended.
+/// Whether a thread is in a PID namespace below this one, so that it has several numbers. A thread that has ended counts as such.
 fn is_within(thread: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let numbers = status
@@ -330,7 +341,7 @@ pub(crate) fn own_threads() -> Vec<u32> {
         .collect()
 }
 
-/// The thread that asks.
+/// The calling thread.
 pub(crate) fn own_thread() -> u32 {
     nix::unistd::gettid().as_raw().unsigned_abs()
 }

@@ -1,9 +1,9 @@
-//! Secrets of TLS sessions that traced programs write down (`SSLKEYLOGFILE`): where they write, and what they wrote so far. Where
-//! `--decipher` asks for it, the file is the trace's own and goes with it; what the user's environment names is only read.
+//! Reads the secrets of TLS sessions that traced programs write down (`SSLKEYLOGFILE`). With `--decipher` the file belongs to the
+//! trace and is removed with it; a file that the user's environment names is only read.
 //!
-//! Here the trace's file has no name: programs open it as a descriptor of the trace's (`/proc/PID/fd/N`), which the kernel lets this user
-//! alone do. Programs on hosts have process numbers of their own and do not see the trace, so their file has a name, in a directory that
-//! nobody else may enter.
+//! On this machine the trace's file has no name: programs open it as a descriptor of the trace (`/proc/PID/fd/N`), which the kernel
+//! allows only to this user. Programs on hosts have other process IDs and do not see the trace, so their file has a name, in a
+//! directory that nobody else may enter.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::{Mode, fchmod};
@@ -18,29 +18,30 @@ use std::path::{Path, PathBuf};
 
 /// The variable that names the file.
 pub(crate) const VARIABLE: &str = "SSLKEYLOGFILE";
-/// Bytes that are read of it at once, at most.
+/// The most bytes of the file that are read at once.
 const AT_ONCE: u64 = 1 << 20;
 
-/// Where programs write their secrets.
+/// The file into which programs write their TLS secrets.
 #[derive(Debug)]
 pub(crate) struct KeyLog {
     path: PathBuf,
     _own: KeyLogOwnership,
 }
 
-/// What of it is the trace's own.
+/// What of the file belongs to the trace.
 #[derive(Debug)]
 enum KeyLogOwnership {
     /// Nothing: the user's environment names the file.
     Nothing,
-    /// Memory without a name, gone with its last descriptor.
+    /// A memory file (memfd), which ends with its last descriptor.
     Memory { _file: OwnedFd },
-    /// A directory, removed in the end and after a kill.
+    /// A directory with the file, removed at the end, and also if the trace is killed.
     Directory { _directory: ScratchDirectory },
 }
 
 impl KeyLog {
-    /// Of a trace: its own file, or the one that the environment names; `None`: programs are not asked for secrets.
+    /// The file of a trace: the one that the environment names, or its own if `decipher`; `None`: programs are not asked for
+    /// secrets. `on_hosts`: they run on hosts of a network.
     pub(crate) fn of(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
@@ -61,12 +62,12 @@ impl KeyLog {
         }
     }
 
-    /// The file.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads what is written from now on.
+    /// A reader of what is written to the file from now on.
     pub(crate) fn reader(&self) -> KeyLogReader {
         let at = std::fs::metadata(&self.path).map_or(0, |known| known.len());
         KeyLogReader {
@@ -108,18 +109,19 @@ fn in_a_directory() -> io::Result<KeyLog> {
     })
 }
 
-/// What was written so far.
+/// The secrets that were written so far.
 #[derive(Debug)]
 pub(crate) struct KeyLogReader {
     path: PathBuf,
+    /// The offset in the file up to which was read.
     at: u64,
     pub(crate) secrets: Secrets,
-    /// How many secrets that was.
+    /// How many secrets were read.
     pub(crate) learnt: usize,
 }
 
 impl KeyLogReader {
-    /// Learns the lines that have been written since. What is not there, or cannot be read, is none.
+    /// Reads the lines that were written since the last call. If the file cannot be read, nothing is learnt.
     pub(crate) fn read(&mut self) {
         let Ok(mut file) = File::open(&self.path) else {
             return;
@@ -128,7 +130,7 @@ impl KeyLogReader {
         let read = file
             .seek(SeekFrom::Start(self.at))
             .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes));
-        // A line that is not whole is read again.
+        // An incomplete line is read again next time.
         let whole = bytes
             .iter()
             .rposition(|byte| *byte == b'\n')

@@ -1,5 +1,5 @@
-//! What is looked at while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or where
-//! these cannot be had, what programs do when they are stopped at their calls. It reads, and neither decodes nor decides.
+//! The sources that are read while programs run: packets at the doors of hosts, the kernel's trace events of sockets and threads, or
+//! where these are not available, the calls of programs that ptrace stops. It only reads; it decodes and interprets nothing.
 
 use crate::call_packets::{CallPacket, CallPackets};
 use crate::datagram_owner_finder::DatagramOwnerFinder;
@@ -26,54 +26,59 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Kernel memory for the packets of each host.
+/// Kernel memory for the packets of each host, bytes.
 const RING: usize = 32 << 20;
 
-/// A host whose packets are looked at.
+/// A host whose packets are captured.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedHost {
     pub(crate) name: String,
-    /// Its network namespace, and the user namespace to enter first; this process's own without.
+    /// Its network namespace, and the user namespace to enter first if any; `None`: this process's own.
     pub(crate) net: Option<(PathBuf, Option<PathBuf>)>,
 }
 
-/// All that is looked at.
+/// All sources of a trace.
 #[derive(Default)]
 pub(crate) struct Sources {
+    /// The packet captures, by host number.
     captures: Vec<(usize, Capture)>,
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
+    /// Finds the kernel's numbers of threads to follow.
     follower: ThreadFollower,
     datagram_owners: DatagramOwnerFinder,
-    /// Who is followed since the last reading.
+    /// Processes that are followed since the last reading.
     newcomers: Vec<FollowedProcess>,
-    /// What programs tell that are stopped at their calls, if any are to be.
+    /// The records of stopped programs; `None` if programs are not stopped.
     stopped: Option<Vec<PtraceSource>>,
-    /// Packets made of what these send and receive, where packets may not be looked at.
+    /// Makes packets from the calls of stopped programs, if packets may not be captured.
     made: Option<CallPackets>,
-    /// Where their pipes are.
+    /// The directory of the pipes of stopped programs.
     pipes: Option<ScratchDirectory>,
-    /// How much was read of packets the last time: bytes and packets.
+    /// How many bytes and packets the last reading had.
     packets_before: (usize, usize),
-    /// What cannot be looked at, and why.
+    /// What cannot be observed, and why.
     pub(crate) absent: BTreeMap<String, String>,
     measured: TraceOverhead,
 }
 
-/// What it costs to be looked at, as far as it has been measured.
+/// Measurements of what observing costs programs, elapsed ns of each batch of messages.
 #[derive(Debug, Default)]
 struct TraceOverhead {
-    /// Packets of this machine are looked at.
+    /// Whether packets of this machine are captured.
     is_here: bool,
+    /// Measured while nothing is observed.
     without: Vec<f64>,
+    /// Measured while all sources observe.
     with: Vec<f64>,
-    /// Whoever measures is left out of what is seen.
+    /// The threads that measure, by the kernel's numbers; their events are left out.
     threads: Vec<u32>,
+    /// The ports of the measurement; their packets are left out.
     ports: Vec<u16>,
 }
 
 impl TraceOverhead {
-    /// Whether a packet is of the measurement: a datagram over IPv4 between its ports.
+    /// Whether a packet belongs to the measurement: a UDP datagram over IPv4 from one of its ports.
     fn is_packet(&self, bytes: &[u8]) -> bool {
         let is_datagram = bytes.len() > 24 && bytes[0] == 0x45 && bytes[9] == 17;
         is_datagram
@@ -83,6 +88,7 @@ impl TraceOverhead {
     }
 }
 
+/// Opens the packet captures of all hosts.
 fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
     let mut captures = Vec::new();
     for (host, door) in doors.iter().enumerate() {
@@ -105,12 +111,12 @@ fn open_captures(doors: &[TracedHost]) -> Result<Vec<(usize, Capture)>> {
     Ok(captures)
 }
 
-/// The trace of sockets, where there can be one; `absent` gets what it lacks, or why there is none.
+/// Starts the trace of sockets, if possible; `absent` gets what it lacks, or why there is none.
 fn open_socket_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Option<SocketTrace> {
     match SocketTrace::start(SocketCoverage::Transfers) {
         Ok((mut trace, missing)) => {
             absent.extend(missing);
-            // Which connections their sockets are is not said otherwise of those that were there before.
+            // Trace events do not show to which connections already existing sockets belong, so these are found by their ports.
             let before = connections_of(pids);
             if !before.is_empty()
                 && let Err(why) = trace.probe(
@@ -131,7 +137,8 @@ fn open_socket_trace(pids: &[u32], absent: &mut BTreeMap<String, String>) -> Opt
     None
 }
 
-/// What is said where the kernel's trace events are not to be had: one sentence, with what is done instead and what to do.
+/// If the kernel's trace events are not available, puts one sentence into `absent`: why, what is done instead, and what the user can
+/// do.
 fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
     let (threads, sockets) = (absent.remove("threads"), absent.remove("sockets"));
     let Some(why) = threads.as_ref().or(sockets.as_ref()) else {
@@ -154,7 +161,7 @@ fn say_without_events(is_stopped: bool, absent: &mut BTreeMap<String, String>) {
     absent.insert(what.into(), format!("{why}{instead}{advice}"));
 }
 
-/// The same of threads.
+/// Starts the trace of threads, if possible; `absent` gets what it lacks, or why there is none.
 fn open_thread_trace(
     pids: &[u32],
     follower: &mut ThreadFollower,
@@ -169,7 +176,7 @@ fn open_thread_trace(
         .ok()?;
     absent.extend(missing);
     for pid in pids {
-        // Of this process only the thread that starts programs: those that look are not looked at.
+        // Of this process only the thread that starts programs is followed, not the threads that observe.
         let followed = match *pid == own_thread() {
             true => follower.follow_own(*pid, &mut trace),
             false => follower.follow(*pid, &mut trace),
@@ -184,11 +191,11 @@ fn open_thread_trace(
 }
 
 impl Sources {
-    /// Looks at the packets of those hosts, and where `see` says so at sockets and threads: of those processes, and of all that
-    /// this thread starts from now on.
+    /// Opens the captures of the hosts and, as `see` says, the traces of sockets and threads: of the processes `pids`, and of all
+    /// that this thread starts from now on.
     pub(crate) fn open(doors: &[TracedHost], see: TraceScope, pids: &[u32]) -> Result<Self> {
         let calls = see == TraceScope::Calls;
-        // Whoever runs already may not be stopped at will.
+        // Only started programs may be stopped at their calls, not processes that run already.
         let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
         let mut measured = TraceOverhead {
@@ -202,7 +209,7 @@ impl Sources {
         }
         let mut absent = BTreeMap::new();
         let captures = open_captures(doors);
-        // What started programs send and receive is in their calls too.
+        // What started programs send and receive can also be seen in their calls.
         let by_calls = is_started && doors.len() == 1 && see != TraceScope::Packets;
         let makes_packets = captures.is_err() && is_here && by_calls;
         let captures = match captures {
@@ -254,7 +261,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Measures what a message costs while all this looks, if it was measured before without.
+    /// Measures what a message costs while all sources observe, if it was measured without before.
     fn measure(&mut self) {
         if self.measured.without.is_empty() {
             return;
@@ -279,20 +286,20 @@ impl Sources {
         self.measured.with.extend(probe.run().unwrap_or_default());
     }
 
-    /// The kernel's numbers of those threads of this process.
+    /// The kernel's numbers of threads of this process.
     pub(crate) fn own_numbers(&mut self, threads: &[u32]) -> Vec<u32> {
         let process = std::process::id();
         let threads: Vec<(u32, u32)> = threads.iter().map(|thread| (process, *thread)).collect();
-        // Without them, what looking takes of other programs' cores is not seen.
+        // Without them, the time in which observing takes cores from programs is not seen.
         self.follower.kernel_numbers(&threads).unwrap_or_default()
     }
 
-    /// The numbers of threads as far as they are known by now.
+    /// The numbers of threads that are known so far.
     pub(crate) const fn numbers(&self) -> &ThreadNumbers {
         self.follower.numbers()
     }
 
-    /// Follows one more process from now on, with all its threads and whatever they begin: the next reading says so.
+    /// Follows another process from now on, with all its threads and all that they start; the next reading lists it.
     pub(crate) fn follow(&mut self, pid: u32) {
         let followed = match &mut self.threads {
             Some(trace) => self.follower.follow(pid, trace),
@@ -305,12 +312,13 @@ impl Sources {
         }
     }
 
-    /// Whether what passes over this machine's loopback is looked at by any source.
+    /// Whether any source observes this machine's loopback.
     const fn sees_loopback(&self) -> bool {
         self.measured.is_here || self.sockets.is_some() || self.threads.is_some()
     }
 
-    /// Looks no longer. What it cost programs to be looked at, measured before, at the beginning, at the end and behind it.
+    /// Closes all sources. Returns what observing cost programs, measured before it began, at its beginning, at its end, and after
+    /// it.
     pub(crate) fn close(&mut self) -> Option<ObservationCost> {
         if !self.measured.with.is_empty() {
             self.measure();
@@ -329,17 +337,17 @@ impl Sources {
         ObservationCost::of(&measured.without, &measured.with)
     }
 
-    /// Whether sockets are looked at.
+    /// Whether the kernel's trace events of sockets are read.
     pub(crate) const fn has_sockets(&self) -> bool {
         self.sockets.is_some()
     }
 
-    /// Whether programs are stopped at their calls.
+    /// Whether programs are stopped at their system calls.
     pub(crate) const fn has_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// The programs by the commands that stop them, where that is how they are looked at.
+    /// Replaces the commands of the programs by those that stop them at their calls, if they are observed that way.
     pub(crate) fn stopping(&mut self, programs: Vec<TracedProgram>) -> Result<Vec<TracedProgram>> {
         let Some(stopped) = &mut self.stopped else {
             return Ok(programs);
@@ -359,12 +367,12 @@ impl Sources {
         each.collect()
     }
 
-    /// Whether threads are.
+    /// Whether the kernel's trace events of threads are read.
     pub(crate) const fn has_threads(&self) -> bool {
         self.threads.is_some()
     }
 
-    /// What decodes what is read, and puts it into order.
+    /// The decoder for the readings of these sources.
     pub(crate) fn order(&self) -> EventOrder {
         EventOrder::new(
             self.sockets.as_ref().map(SocketTrace::decoder),
@@ -373,7 +381,7 @@ impl Sources {
         )
     }
 
-    /// Reads what there is; `is_last`: all of it.
+    /// Reads what has come since the last reading; with `is_last` also what the kernel still holds back.
     pub(crate) fn read(&mut self, now_ns: u64, is_last: bool) -> Result<SourceReading> {
         let (bytes, packets) = self.packets_before;
         let mut reading = SourceReading {
@@ -428,7 +436,7 @@ impl Sources {
         Ok(())
     }
 
-    /// What programs tell that are stopped.
+    /// Reads the records of stopped programs.
     fn read_stopped(&mut self, reading: &mut SourceReading) -> Result<()> {
         let failed = |error| Error::environment(format!("cannot record socket calls: {error}"));
         let mut pieces = Vec::new();
@@ -445,7 +453,7 @@ impl Sources {
                 }
             }
         }
-        // A client writes before its server reads.
+        // Sorted by time, since a client writes before its server reads.
         pieces.sort_by_key(|piece| piece.at_ns);
         pieces
             .into_iter()
@@ -453,7 +461,7 @@ impl Sources {
         Ok(())
     }
 
-    /// What passes in a stream becomes packets at this machine's door.
+    /// Makes packets at this machine's door from a change of a stream.
     fn make_packets(&mut self, piece: StreamPiece, reading: &mut SourceReading) {
         let Some(made) = &mut self.made else { return };
         let socket = piece.socket;
@@ -477,6 +485,7 @@ impl Sources {
     }
 }
 
+/// Opens the packet capture of a host.
 fn open(door: &TracedHost) -> std::io::Result<Capture> {
     let options = CaptureOptions {
         ring_bytes: RING,

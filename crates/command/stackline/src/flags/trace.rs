@@ -70,7 +70,7 @@ pub(crate) struct TraceFlags {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
-    /// Print the findings as JSON
+    /// Print the findings as JSON on standard output; what the programs print goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
     /// Programs: COMMAND..., or HOST -- COMMAND... for each

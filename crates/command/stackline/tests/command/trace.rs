@@ -116,17 +116,14 @@ fn traced(place: &Place, words: &[&str]) -> Option<Finished> {
     Some(done)
 }
 
-/// Times of single requests as the client printed them, and the findings behind them.
+/// Times of single requests as the client printed them, and the findings: what programs print leaves standard output to these.
 fn read(done: &Finished) -> (Vec<f64>, Value) {
-    let json = done
-        .out
-        .find('{')
-        .unwrap_or_else(|| panic!("{}\n{}", done.out, done.err));
-    let times = done.out[..json]
+    let times = done
+        .err
         .lines()
         .filter_map(|line| line.trim().parse().ok())
         .collect();
-    (times, serde_json::from_str(&done.out[json..]).unwrap())
+    (times, serde_json::from_str(&done.out).unwrap())
 }
 
 fn kinds(json: &Value) -> Vec<String> {
