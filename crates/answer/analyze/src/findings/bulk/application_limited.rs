@@ -1,4 +1,4 @@
-//! Application-limited: the side that has to send or answer is busy elsewhere, and the others wait for it.
+//! Application-limited: the side that has to send or answer is outside its operations, and the other side waits for it.
 
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST};
@@ -19,7 +19,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Part(between_operations), Find::Part(between_calls)],
 };
 
-/// Time that a sender, or the side that answers, spends between its operations.
+/// The finding about time that a sender, or the side that answers calls, spends between its operations.
 fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let outside = |side: &PairSide| context.outside.get(part.index)?.get(side);
     let (side, what) = match part.work {
@@ -43,7 +43,7 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
     };
     let own = held_up_share(context, part, outside.total_s);
     let share = own * part.weight;
-    // With a pace in the specification it is away by intention.
+    // A pace in the specification makes the side wait by intention.
     if share < LEAST || part.paces(side) {
         return None;
     }
@@ -79,8 +79,8 @@ fn between_operations(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> 
     Some(finding.attempt_by(advice, PlanChange::NoDelays(part.index, side)))
 }
 
-/// The caller's own delays, which its procedure has beside its calls: a pace is intended load, a delay is not. Programs of
-/// others have neither and are not judged: their calls may begin at moments of their own.
+/// The finding about delays (`Delay`) that the caller's procedure has between its calls. A pace is intended load and does not count.
+/// Procedures without calls of the language (traced programs of others) are not judged: their calls may begin at any moment.
 fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let steps = part.plan.procedure.side(PairSide::Initiator);
     let calls = part.calls();
@@ -96,7 +96,7 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
     }
     let measured = part.pairs_s();
     let written = to_f64(calls.n()) / a_pass * delays_s(part, steps);
-    // It was not away while it waited for a response.
+    // The caller can only have delayed while it did not wait for a response.
     let own = (written.min(measured - to_f64(calls.sum) / 1e9) / measured).max(0.0);
     let share = own * part.weight;
     if share < LEAST {
@@ -136,15 +136,15 @@ fn between_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
     ))
 }
 
-/// The share of the time that a side holds up which was away so long: a sender that is away while what it handed over still has to
-/// leave holds nothing up.
+/// The share of the time that a side held the other up by being away for `away_s`. A sender that is away while its buffer still holds data
+/// holds nothing up.
 fn held_up_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>, away_s: f64) -> f64 {
     let away = (away_s / part.basis_s()).min(1.0);
     let account = context.account(part).filter(|_| !part.work.is_answered());
     account.map_or(away, |account| account.away(away))
 }
 
-/// Without events: what the side does between its operations by the specification.
+/// The finding without events: the delays of the side according to the specification.
 fn as_written(
     context: &FindingContext<'_>,
     part: &MeasuredPart<'_>,
@@ -179,7 +179,7 @@ fn as_written(
     )
 }
 
-/// Mean seconds of all delays in one pass of a repeat by the data's count.
+/// The mean time of all delays in one pass of a repeat whose count is that of the data, s.
 fn delays_s(part: &MeasuredPart<'_>, steps: &[ProcedureStep]) -> f64 {
     let mean = |delay: &DelayArgument| match delay {
         DelayArgument::Timing(at) => part.plan.data.timings.get(*at).and_then(Distribution::mean),
@@ -191,7 +191,7 @@ fn delays_s(part: &MeasuredPart<'_>, steps: &[ProcedureStep]) -> f64 {
     })
 }
 
-/// The sum of a figure of all operations in one pass of a repeat by the data's count; a repeat of `n` counts `n` times.
+/// The sum of a figure over all operations in one pass of a repeat whose count is that of the data; a repeat of `n` counts `n` times.
 fn a_pass(steps: &[ProcedureStep], times: f64, figure: &impl Fn(&OperationCall) -> f64) -> f64 {
     let of = |step: &ProcedureStep| match step {
         ProcedureStep::Call(call) => times * figure(call),

@@ -25,11 +25,12 @@ pub(crate) const KIND: FindingKind = FindingKind {
     ],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     network::link_loss(&KIND, log)
 }
 
+/// The finding about losses of links that cost time.
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (measurement, losses) = (&context.measurement, &context.losses);
     let here = || losses.places.iter().filter(|place| place.on_the_link);
@@ -70,7 +71,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Packets between IMPs go again by themselves; of a line that went down that is said, and not its losses.
+/// The finding between IMPs: they retransmit packets themselves, so if the line went down, the sentence says that instead of its losses.
 fn among_imps(
     measurement: &FindingMeasurement<'_>,
     network: &Network,
@@ -105,7 +106,7 @@ fn among_imps(
     }
 }
 
-/// Data that is missing, unless what the link loses is found already for the time that it costs.
+/// The finding about data that the link lost permanently, unless its losses are already a finding for the time that they cost.
 fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     if found.iter().any(|finding| finding.kind == KIND.name) {
         return None;

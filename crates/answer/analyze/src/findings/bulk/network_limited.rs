@@ -1,4 +1,4 @@
-//! Network-limited: a link is full.
+//! Network-limited: a link is full, transmitting takes most of the time of calls, or other traffic is in the way.
 
 use crate::findings::change::{LinkEnds, PlanChange};
 use crate::findings::event_log::FindingEventLog;
@@ -21,16 +21,16 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     between::network_limited(&KIND, log)
         .or_else(|| network::network_limited(&KIND, log))
         .or_else(|| left_over::network_limited(&KIND, log))
 }
 
-/// From this share of response times on, what calls send is what they wait for: less is a way as long as it has to be.
+/// If transmitting their own data takes at least this share of response times, the link limits calls; less is normal for any path.
 const MOST: f64 = 0.4;
-/// From this share of the time on, others' data is in the way.
+/// Other traffic is a finding if it takes at least this share of the time.
 const PART: f64 = 0.15;
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
@@ -39,6 +39,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         .or_else(|| others(context))
 }
 
+/// The finding about a link that is full.
 fn full(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let port = measurement.fullest()?;
@@ -69,7 +70,7 @@ fn full(context: &FindingContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Calls wait for a full link.
+/// The finding about calls that wait for a full link.
 fn full_for_calls(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> Option<Finding> {
     let share = waiting(context);
     if share < LEAST {
@@ -93,7 +94,7 @@ fn full_for_calls(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> O
     Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
 }
 
-/// Streams fill a link, or several that are as full.
+/// The finding about streams that fill one link, or several about equally.
 fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) -> Finding {
     let measurement = &context.measurement;
     let mut sentence = format!(
@@ -127,7 +128,7 @@ fn full_for_streams(context: &FindingContext<'_>, port: &PathPort, busy: f64) ->
 
 const ELSEWHERE: &str = "move other traffic to another time, or to another path";
 
-/// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
+/// The finding about other traffic on a link that is not full all the time, but that a transfer would use.
 fn others(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let [part] = measurement.parts.as_slice() else {
@@ -158,10 +159,10 @@ fn others(context: &FindingContext<'_>) -> Option<Finding> {
     Some(finding.attempt_by(advice, PlanChange::NoLoad))
 }
 
-/// Data of calls takes a link no longer than the calls took, but for what several of them are on their way at once.
+/// Data of calls occupies a link for at most this many times as long as the calls took (more than 1, as several may be in flight at once).
 const WITHIN_CALLS: f64 = 1.5;
 
-/// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
+/// The finding about calls made one after another whose data takes long to transmit: the link is idle between calls, but each waits for it.
 fn sending(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let [part] = measurement.parts.as_slice() else {
@@ -177,7 +178,7 @@ fn sending(context: &FindingContext<'_>) -> Option<Finding> {
     };
     let bytes = measurement.own_bytes(part, side, port);
     let own = 8.0 * to_f64(bytes) / rate / part.basis_s();
-    // What takes longer than all calls did not go with calls alone: the procedure moves other data too.
+    // If transmitting takes longer than all calls, the procedure moves other data too.
     if own > WITHIN_CALLS {
         return None;
     }
@@ -204,7 +205,7 @@ fn sending(context: &FindingContext<'_>) -> Option<Finding> {
     Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
 }
 
-/// Calls that wait behind others' data, though these do not fill the link all the time.
+/// The finding about calls that wait behind other traffic, which does not fill the link all the time.
 fn behind_others(context: &FindingContext<'_>, port: &PathPort, others: f64) -> Option<Finding> {
     let measurement = &context.measurement;
     let own = measurement.over_parts(|part| measurement.own_use(part));
@@ -230,7 +231,7 @@ fn behind_others(context: &FindingContext<'_>, port: &PathPort, others: f64) -> 
     Some(finding.attempt_by(ELSEWHERE, PlanChange::NoLoad))
 }
 
-/// The share of response times beyond what the empty path takes.
+/// The share of response times beyond the round trip of an idle path, without Nagle's algorithm and service.
 fn waiting(context: &FindingContext<'_>) -> f64 {
     let measurement = &context.measurement;
     let of = |part: &MeasuredPart<'_>| {
@@ -250,7 +251,7 @@ fn waiting(context: &FindingContext<'_>) -> f64 {
     measurement.over_parts(of)
 }
 
-/// What went over a link, as evidence.
+/// Evidence of the packets that went over a link.
 fn carried(measurement: &FindingMeasurement<'_>, port: &PathPort) -> Evidence {
     let (size, time) = (
         units::format_size(port.bytes),

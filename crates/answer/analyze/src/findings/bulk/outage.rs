@@ -1,4 +1,4 @@
-//! A link that carries nothing for a time.
+//! Outage: a link that carries nothing for some time.
 
 use crate::findings::bulk::shared::lost_data;
 use crate::findings::change::PlanChange;
@@ -15,8 +15,9 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Measurement(find), Find::Rest(for_good)],
 };
 
-/// By events the time is known; without them, when a part began.
+/// Confidence if events show the waits.
 const SEEN: f64 = 0.95;
+/// Confidence without events, where the cost is computed from the specification and the records.
 const UNSEEN: f64 = 0.75;
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
@@ -45,7 +46,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     Some(attempt(finding, worst))
 }
 
-/// Data that nobody sends again: what was dropped meanwhile is missing.
+/// The finding about data dropped during an outage and never retransmitted.
 fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
     if found
@@ -94,7 +95,7 @@ fn attempt(finding: Finding, outage: &LinkOutage) -> Finding {
     )
 }
 
-/// Until when links are looked at: the end of the longest run, by its network's time.
+/// The end of the longest run, as time since its network began: later outages do not matter.
 fn longest(context: &FindingContext<'_>) -> Duration {
     let measurement = &context.measurement;
     let of = |part: &crate::findings::measured::part::MeasuredPart<'_>| {

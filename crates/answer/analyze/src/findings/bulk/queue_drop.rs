@@ -1,4 +1,4 @@
-//! Packets that a named queue drops.
+//! Queue drops: packets that the queue before a named link drops.
 
 use crate::findings::bulk::shared::lost_data;
 use crate::findings::bulk::shared::queues;
@@ -22,17 +22,19 @@ pub(crate) const KIND: FindingKind = FindingKind {
     ],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     network::queue_drop(&KIND, log)
 }
 
-/// Drops that cost less are often those of one overrun at the end of slow start, in whose recovery the link stays in use: of ten
-/// such findings over drawn specifications four were right.
+/// Drops that cost less than this share of the time are often those of one overrun at the end of slow start, in whose recovery the link
+/// stays in use: of ten such findings over randomly drawn specifications four were right.
 const LITTLE: f64 = 0.12;
+/// The greatest confidence of such a finding.
 const UNSURE: f64 = 0.5;
 
-/// Unless its buffer is too small for its streams or the streams lose together: those explain more.
+/// The finding about drops that cost time, unless the buffer is too small for its streams or the streams lose packets together: kinds of
+/// their own report that, and explain more.
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (place, share) = queues::find_worst_queue(context)?;
     if queues::too_small(context, place).is_some()
@@ -44,8 +46,18 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let holds = port.hop.queue_bytes.map_or_else(String::new, |bytes| {
         format!(" (capacity {})", units::format_size(bytes as u64))
     });
+    let others = match queues::count_dropping(context) {
+        0 | 1 => String::new(),
+        2 => "; with the drops of another queue this".to_owned(),
+        all => format!("; with the drops of {} other queues this", all - 1),
+    };
+    let costs = if others.is_empty() {
+        ", which"
+    } else {
+        &others
+    };
     let sentence = format!(
-        "the queue before {}{holds} drops packets ({}), which costs {} of the time",
+        "the queue before {}{holds} drops packets ({}){costs} costs {} of the time",
         port.name,
         port.reasons(),
         percent(share)
@@ -65,7 +77,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     ))
 }
 
-/// Data that is missing, unless what queues drop is found already for the time that it costs.
+/// The finding about data that queues lost permanently, unless their drops are already a finding for the time that they cost.
 fn for_good(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let kinds = [KIND, undersized_buffer::KIND, synchronised_loss::KIND];
     if found

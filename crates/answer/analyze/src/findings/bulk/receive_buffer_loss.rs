@@ -1,5 +1,5 @@
-//! Datagrams that came to their host and were dropped there, as the receive buffer of their socket was full: by the kernel's counter, or
-//! because nothing on the way dropped what is missing.
+//! Receive buffer loss: datagrams that reached their host and were dropped there because the receive buffer of their socket was full. Known
+//! from the kernel's counter, or because nothing on the path dropped the missing datagrams.
 
 use crate::findings::bulk::receiver_limited;
 use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
@@ -20,10 +20,11 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Rest(find)],
 };
 
-/// How sure it is where the kernel counted it, and where nothing on a way that counts its drops is left that could have dropped it.
+/// Confidence if the kernel counted the drops.
 const COUNTED: f64 = 0.95;
+/// Confidence if the receiver is the only place left that could have dropped the datagrams.
 const LEFT_OVER: f64 = 0.8;
-/// The counter is read now and then: from so much of what is missing on it stands for the rest.
+/// The kernel's counter is read only at intervals: if it shows at least this share of the missing datagrams, it stands for all of them.
 const STANDS_FOR: f64 = 0.5;
 
 fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
@@ -74,7 +75,7 @@ fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     Some(tries(finding, part, away))
 }
 
-/// A reader that comes, or reads faster; a larger buffer.
+/// Adds the advice: a reader that reads sooner or faster, and a larger buffer.
 fn tries(finding: Finding, part: &MeasuredPart<'_>, away: bool) -> Finding {
     let finding = match part.work.sender().filter(|_| away) {
         Some(sender) => finding.attempt_by(
@@ -114,24 +115,24 @@ fn sentence(part: &MeasuredPart<'_>, missing: u64, sent: u64) -> String {
     )
 }
 
-/// Eight times what it asks for; a kernel gives memory, twice as much.
+/// The buffer size to advise, bytes: eight times the requested one. A kernel reports twice what was requested, hence the factor 4 here.
 fn larger(part: &MeasuredPart<'_>) -> Option<u64> {
     part.setting_bytes("receive_buffer", true)
         .map(|memory| memory.saturating_mul(4))
 }
 
-/// Whether both ends are on this machine, with nothing between them.
+/// Whether both ends are on this machine, without a network between them.
 fn is_local(part: &MeasuredPart<'_>) -> bool {
     part.plan.from.is_none() && part.plan.to.is_none()
 }
 
-/// What the kernel counted.
+/// The datagrams that a kernel counted as dropped at full receive buffers, and the rows of the events that say so.
 struct CountedDrops {
     errors: u64,
     rows: Vec<u32>,
 }
 
-/// Of intervals that a counted run was in, on hosts of this measurement.
+/// The drops counted on the hosts of this measurement, in intervals that overlap with a counted run.
 fn counted(measurement: &FindingMeasurement<'_>) -> CountedDrops {
     let log = measurement.log;
     let mut drops = CountedDrops {

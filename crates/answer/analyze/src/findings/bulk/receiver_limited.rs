@@ -1,4 +1,4 @@
-//! Receiver-limited: the receiving application is busy elsewhere while received data waits for it.
+//! Receiver-limited: the receiving application does not read while received data waits for it.
 
 use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::change::PlanChange;
@@ -19,7 +19,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     network::receiver_limited(&KIND, log)
 }
@@ -30,11 +30,11 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         .or_else(|| by_rate(context, part))
 }
 
-/// By what waited for the reader while it was away.
+/// The finding from events: data waited while the reader was outside its operations.
 fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let backlog = context.backlog(part)?;
     let own = (backlog.total_s / part.basis_s()).min(1.0);
-    // Data that waits for its reader while the link is full is not late for it.
+    // While the link is full, waiting for the reader costs nothing.
     let own = context
         .account(part)
         .map_or(own, |account| account.unread.min(1.0 - account.used));
@@ -70,15 +70,15 @@ fn by_events(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     Some(tries(finding, part, host))
 }
 
-/// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
+/// The finding from rates: the window is closed although it would allow a much higher rate, so the reader is slow, whatever it does.
 fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let share =
         context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
     let (window, trip) = (part.receive_buffer()?, part.round_trip_s()?);
     let lets = pipe::window_limited_bit_s(to_f64(window), trip)?;
-    // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
-    // A sender that reports its states, and nothing unread: the window itself is small for a way that others' queues make longer.
+    // Other reasons for a closed window: a loss also closes it until the gap is filled; a processor at its limit is a finding of its own;
+    // and if senders report their states and nothing lies unread, the window is too small for a path that queues make longer.
     let small = context.account(part).is_some()
         && context
             .backlog(part)
@@ -108,7 +108,7 @@ fn by_rate(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     ))
 }
 
-/// Without events: the window is closed though it is large enough for the path.
+/// The finding without events: the window is closed although it is large enough for the path.
 fn by_window(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if !context.measurement.log.is_empty() {
         return None;

@@ -1,4 +1,5 @@
-//! Packets that overtake one another: what only came late is taken for lost, is sent again for nothing, and slows its sender down.
+//! Reordering: packets overtake one another on a link; late ones are taken for lost, are retransmitted needlessly, and slow the sender
+//! down.
 
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST, percent};
@@ -13,7 +14,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Measurement(find)],
 };
 
-/// What was resent for nothing is counted; what it cost is estimated.
+/// Confidence: needless retransmissions are counted, but their cost is estimated.
 const SURE: f64 = 0.8;
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
@@ -55,8 +56,8 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     )
 }
 
-/// The share of the time that resending for nothing costs: its part of what senders say that losses take, else of what neither the
-/// path nor a window takes, of calls of what waits for it.
+/// The share of the time that needless retransmissions cost: their part of the time that losses take. That time is what senders report
+/// if they do; else for calls the waits for lost bytes, and for bulk data the time in which neither path nor windows were the limit.
 fn cost(context: &FindingContext<'_>, resends: &NeedlessResends) -> f64 {
     let measurement = &context.measurement;
     let accounts = measurement.parts.iter().map(|part| context.account(part));

@@ -1,4 +1,4 @@
-//! Stalls explained by a retransmission of the bytes that were waited for, where it is not known who dropped them.
+//! Retransmission stalls: waits prolonged by a retransmission of the very bytes waited for, where no record shows who dropped them.
 
 use crate::findings::finding::{Finding, LEAST, counted, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -13,7 +13,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (losses, stalls) = (&context.losses, &context.losses.stalls);
-    // What only came late has its own cause.
+    // Retransmissions due to reordering are a finding of their own.
     if context.needless_resends.is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Sender-limited: the sending host sends no faster, by the pace of its interface or by the `rate` of its stack.
+//! Sender-limited: the sending host is limited by the specified pace of its interface or by the option `rate` of its stack.
 
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, percent};
@@ -27,7 +27,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     by_interface(context).or_else(of_stack)
 }
 
-/// The stack sends at its option's rate, and the path could take more.
+/// The finding about a stack that sends at the rate of its option `rate`, while the path could carry more.
 fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let PartWorkload::Bulk(sender) = part.work else {
         return None;
@@ -48,7 +48,7 @@ fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         "sent at {}, as set by the `rate` option",
         units::format_rate(each)
     );
-    // While the path is full it is the path that limits.
+    // While the path is full, the path is the limit and not the sender.
     let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
     let finding = KIND
         .finding(context, share, 0.95, sentence)
@@ -58,6 +58,7 @@ fn by_stack(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     )))
 }
 
+/// The finding about an interface that sends at its pace all the time.
 fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let port = measurement
@@ -66,7 +67,7 @@ fn by_interface(context: &FindingContext<'_>) -> Option<Finding> {
         .filter(|port| port.paced && port.streams > 0 && port.packets > 0);
     let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;
     let busy = measurement.busy(port);
-    // A sender that is paced to its part of a full link gives it no less than the link takes.
+    // If a link is full, a sender paced to its share of it loses nothing.
     let full = measurement
         .fullest()
         .is_some_and(|port| measurement.busy(port) >= FULL);

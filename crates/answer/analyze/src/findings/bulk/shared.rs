@@ -1,4 +1,4 @@
-//! What several findings about data that goes one way share. None of these files is a finding.
+//! What several kinds of findings about bulk data share. These files define no kind of finding of their own.
 
 pub(super) mod buffer_request;
 pub(super) mod lost_data;

@@ -1,4 +1,4 @@
-//! A transfer that is over before its window fills the path.
+//! Slow start: a transfer ends, or a message is sent, before the congestion window fills the path.
 
 use crate::findings::calls::connection_per_call;
 use crate::findings::change::PlanChange;
@@ -19,7 +19,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Part(find)],
 };
 
-/// Beyond this times the closed form, something else is in the way.
+/// If the unused time of the path is more than this many times that of the closed form, something else is the limit.
 const SLACK: f64 = 1.5;
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
@@ -29,7 +29,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     }
 }
 
-/// By the senders' own account: the time in which nothing but a window that still doubles kept data from leaving.
+/// The finding from the senders' states: time in which only a window in slow start kept data from being sent.
 fn by_states(
     context: &FindingContext<'_>,
     part: &MeasuredPart<'_>,
@@ -68,7 +68,7 @@ fn by_states(
     Some(tries(part, finding))
 }
 
-/// Keeping the connection, where each call has one; a larger first window.
+/// Adds the advice: keep connections open, and a larger initial window.
 fn tries(part: &MeasuredPart<'_>, finding: Finding) -> Finding {
     let again = "keep the connection and reuse it, so that its window is already open";
     let finding = if connection_per_call::comes_and_goes(part) {
@@ -93,7 +93,8 @@ fn tries(part: &MeasuredPart<'_>, finding: Finding) -> Finding {
     )
 }
 
-/// The option for a first window that holds a message, or what the path holds: its name, its value, and how a reader sets it.
+/// The stack option for an initial window that holds a message, or twice the bandwidth-delay product if that is less: its name, its
+/// value, and how a user sets it. `None` if the stack has no such option.
 fn first_window(part: &MeasuredPart<'_>) -> Option<(&'static str, u64, String)> {
     let segment = part.segment_bytes()?.max(1);
     let of_path = part
@@ -109,7 +110,7 @@ fn first_window(part: &MeasuredPart<'_>) -> Option<(&'static str, u64, String)> 
             format!("`initcwnd {segments}` of `ip route`"),
         )),
         _ if stack.name == "quic" => {
-            // Packets count whole there.
+            // QUIC counts whole packets in its window: a quarter more for headers.
             let bytes = segments * segment * 5 / 4;
             Some((
                 "initial_window",
@@ -121,12 +122,14 @@ fn first_window(part: &MeasuredPart<'_>) -> Option<(&'static str, u64, String)> 
     }
 }
 
-/// What a stack begins with, and what its options take.
+/// The initial congestion window of a stack, segments.
 const INITIAL: u64 = stackline_model::slow_start::INITIAL_SEGMENTS;
+/// The greatest value of the option `first_window`, segments.
 const MOST_SEGMENTS: u64 = 1 << 16;
+/// The greatest value of the option `initial_window`, bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Without the senders' account: by what a window that doubles can have left unused.
+/// The finding without the senders' states: from the closed form of a window that doubles every round trip.
 fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let (fullness, runs) = (
@@ -135,7 +138,7 @@ fn by_closed_form(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     );
     let expected = part.without_loss_s()?;
     let takes = part.elapsed_s / runs;
-    // The closed form has to account for the time that the path was not used.
+    // The finding holds only if the closed form accounts for the time in which the path was not used.
     let at_rate = 8.0 * to_f64(part.bytes())
         / runs
         / part.replicas()

@@ -1,4 +1,5 @@
-//! A full send buffer: all of it is on its way, and the application may not hand over more though the path has room.
+//! Socket buffer: the send buffer is full with all of its data in flight, so the application cannot hand over more although the path has
+//! room.
 
 use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::event_log::FindingEventLog;
@@ -19,7 +20,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     network::socket_buffer(&KIND, log)
 }
@@ -28,7 +29,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     of_calls(context, part).or_else(|| of_bulk(context, part))
 }
 
-/// The messages of calls are longer than what their sender may hand over at once.
+/// The finding about calls whose messages are longer than the send buffer.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let account = context.account(part)?;
     let (side, own) = account.most(|states| states.send_buffer)?;
@@ -66,12 +67,13 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     ))
 }
 
+/// The finding about bulk data whose send buffer is smaller than the bandwidth-delay product.
 fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let reported = limits.send_buffer;
     let waits = uncounted(context, part).map_or(reported, |waits| waits.max(reported));
     let share = context.at_most(part, waits, |states| states.send_buffer) * part.weight;
-    // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
+    // If the buffered data fills the path and its queue, the path is the limit and not the buffer.
     if share < LEAST || context.measurement.is_full(part) {
         return None;
     }
@@ -81,7 +83,8 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     let size = buffer.map_or_else(String::new, |bytes| {
         format!(" of {}", units::format_size(bytes))
     });
-    // A kernel lets trains through beyond its buffer, and no form says how many: of it only what the path holds is known.
+    // A kernel sends segment trains beyond its buffer, and no formula says how many, so for a kernel the sentence gives only what the path
+    // holds, and not the rate that the buffer allows.
     let rate = || pipe::window_limited_bit_s(to_f64(buffer?), trip);
     let holds = part.bandwidth_delay_bytes().filter(|_| is_kernels(part));
     let trip_words = units::format_time(trip);
@@ -128,19 +131,20 @@ fn of_bulk(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     Some(larger(finding, part, needed, format!("{size} ({option})")))
 }
 
-/// What a kernel lets through beyond its send buffer at most, two segment trains, bytes.
+/// The most that a kernel sends beyond its send buffer, bytes: two segment trains of 64 KiB.
 const TRAINS: u64 = 128 << 10;
-/// A kernel counts a full buffer only while nothing else is left to send: from so much on it was what the rest waited for too.
+/// A kernel counts a full send buffer only while nothing else is left to send: from this share of the time on, the uncounted rest is
+/// attributed to the buffer too.
 const COUNTED: f64 = 0.1;
-/// How sure that rest is.
+/// Confidence if that rest is included.
 const WORKED_OUT: f64 = 0.75;
 
 fn is_kernels(part: &MeasuredPart<'_>) -> bool {
     part.plan.stack.facts.flow_control == FlowControl::KernelBuffers
 }
 
-/// The share of the time that a kernel's full send buffer takes, which it counts in part alone: what the path was not used, where nothing
-/// was sent again, no window was waited for and the rate is what the buffer allows.
+/// The share of the time that a kernel's full send buffer takes, which the kernel counts only in part: all time in which the path was not
+/// used. `None` if something was retransmitted, the receiver's window limited, or the rate is higher than the buffer allows.
 fn uncounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<f64> {
     let limits = part.limits()?;
     let apart = context.account(part).is_some() || !is_kernels(part);

@@ -1,4 +1,4 @@
-//! Several streams that lose at the same moments, at one queue: they fall and rise together, and the link idles meanwhile.
+//! Synchronised loss: several streams lose packets at one queue at the same moments, so they slow down together and the link is idle then.
 
 use crate::findings::bulk::shared::queues;
 use crate::findings::change::PlanChange;
@@ -12,7 +12,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Measurement(find)],
 };
 
-/// Unless the buffer is too small for the streams: that explains more.
+/// The finding, unless the buffer is too small for its streams: that is a kind of its own, and explains more.
 fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let (place, share) = queues::find_worst_queue(context)?;
     if queues::too_small(context, place).is_some() {

@@ -1,5 +1,5 @@
-//! A buffer smaller than the streams through it need: streams times the least that is sent again (Tierney et al. 1996,
-//! section 4.3.4), one segment in one packet.
+//! Undersized buffer: a queue holds less than its streams need, which is the number of streams times the least that is retransmitted
+//! (Tierney et al. 1996, section 4.3.4): one segment in one packet.
 
 use crate::findings::bulk::shared::queues;
 use crate::findings::change::PlanChange;
@@ -49,7 +49,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         .with_stalls(finding)
         .attempt_by(larger, PlanChange::Queue(port.hop.ends.clone(), needs))
         .attempt_by(smaller, PlanChange::Packets(small));
-    // A pace below a rate that changes wastes it, one above it does not help.
+    // With a varying rate no pace helps: below the rate it wastes capacity, above it nothing changes.
     Some(
         match port
             .hop

@@ -1,4 +1,4 @@
-//! A window below bandwidth times delay: the sender waits for acknowledgements with nothing more allowed on its way.
+//! Window below the bandwidth-delay product: the sender waits for acknowledgements, as the window allows no more data in flight.
 
 use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::change::PlanChange;
@@ -21,12 +21,12 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     network::window_below_bdp(&KIND, log)
 }
 
-/// How sure it is that a window limits which is not smaller than the bandwidth-delay product.
+/// Confidence if the window is not smaller than the bandwidth-delay product, but the sender waits for it.
 const BARELY: f64 = 0.6;
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
@@ -42,7 +42,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         .or_else(in_packets)
 }
 
-/// The messages of calls are longer than the window that their receiver offers.
+/// The finding about calls whose messages are longer than the receiver's window.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let account = context.account(part)?;
     let (side, own) = account.most(|states| states.receive_window)?;
@@ -81,23 +81,23 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     })
 }
 
-/// The window that the receiver offers.
+/// The finding about bulk data that waits for the window that the receiver offers.
 fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let limits = part.limits()?;
     let reader = opposite_side(part.work.sender()?);
-    // A window that is closed because its reader is busy elsewhere is found as receiver-limited.
+    // Time in which the reader is outside its operations is left out: that is the finding `receiver_limited`.
     let counted = context.at_most(part, limits.receive_window, |states| states.receive_window);
     let own = counted.max(paced_by_window(context, part, counted).unwrap_or(0.0));
     let share = own * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
-    // Within one machine a closed window means that the reader's processor is behind.
+    // On one machine a closed window means that the reader's processor does not keep up.
     if part.paths.is_none() && trip < LEAST_TRIP_S {
         return None;
     }
     let lets = pipe::window_limited_bit_s(to_f64(window), trip)?;
-    // Enough for the stream's part of the path, or not what the window really was. A sender that reports its states knows better
-    // what it waited for: packets take their time on each link, and acknowledgements wait for company.
+    // Not a finding if the window is enough for the stream's share of the path, or if the rate shows that the window was larger. A sender
+    // that reports its states knows better: transmission on each link and delayed acknowledgements lengthen the round trip.
     let enough = context.account(part).is_none()
         && context
             .measurement
@@ -112,7 +112,7 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     }
     let waits = part.of_its_time(own.max(limits.receive_window));
     let (sentence, confidence, least) = match part.bottleneck_bit_s() {
-        // Packets take their time on each link, which the least round trip of a small one does not show.
+        // Full packets take longer to transmit than the small one of which the round trip is.
         Some(rate) if lets >= rate => (
             format!(
                 "the window is hardly larger than the bandwidth-delay product: with {} per round trip of {}, the sender waits for it {waits}",
@@ -149,7 +149,7 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     })
 }
 
-/// That a window is too small, with what it allows.
+/// The sentence that a window is too small, with the rate that it allows.
 fn below_words(window: u64, trip: f64, lets: f64, path: Option<f64>, waits: &str) -> String {
     let path = path.map_or_else(String::new, |rate| {
         format!(
@@ -165,9 +165,9 @@ fn below_words(window: u64, trip: f64, lets: f64, path: Option<f64>, waits: &str
     )
 }
 
-/// What a window costs a sender that paces: BBR takes the rate that the window allows for that of the path and spreads its packets over the
-/// round trip, so that its kernel counts little of the time as limited by the window. The share of the time in which the path could have
-/// carried more.
+/// The share of the time that a window costs a sender with BBR: that in which the path could have carried more. BBR takes the rate that the
+/// window allows for the rate of the path and spreads its packets over the round trip, so its kernel counts little time as limited by the
+/// window.
 fn paced_by_window(
     context: &FindingContext<'_>,
     part: &MeasuredPart<'_>,
@@ -185,13 +185,13 @@ fn paced_by_window(
         .map(|full| (1.0 - full - opening).max(0.0))
 }
 
-/// Whether a transfer is long enough to have so many bytes on their way after its window opened: a congestion window that doubles has let as
-/// many bytes go before, and a kernel's receiver opens its own window meanwhile.
+/// Whether a transfer is long enough to fill a window of that many bytes: slow start sends about as many bytes before its congestion window
+/// is that large, and a kernel's receiver enlarges its own window meanwhile.
 fn fills(part: &MeasuredPart<'_>, window: u64) -> bool {
     part.paths.is_none() || part.longest_message() >= 2 * window
 }
 
-/// Messages of calls that go a few packets at a time, each time a round trip.
+/// The finding about calls over a stack with a fixed number of packets in flight: longer messages take several round trips.
 fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let InFlight {
         packets, packet, ..
@@ -202,7 +202,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
         Size::Drawn(_) => None,
     };
     let turns = each(&part.plan.data.unit)? + each(&part.plan.data.reply)?;
-    // The last turn of either message ends it: the next thing needs no acknowledgement of it.
+    // The last round trip of each message is not a wait: what follows does not need its acknowledgement.
     let waits = to_f64(turns.saturating_sub(2)) * trip * to_f64(part.exchanges());
     let own = (waits / part.basis_s()).min(1.0);
     let share = own * part.weight;
@@ -232,7 +232,7 @@ fn turns_of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Opti
     ))
 }
 
-/// One packet on its way at a time.
+/// The finding about bulk data over a stack with a fixed number of packets in flight, such as stop-and-wait.
 fn stop_and_wait(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if let PacketsInFlight::Links(message) = part.plan.stack.facts.in_flight? {
         return waits::messages_wait(&KIND, context, part, message);
@@ -265,9 +265,11 @@ fn stop_and_wait(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Optio
     Some(finding.attempt_by(advice, PlanChange::Window(part.index, most as u64)))
 }
 
-/// What may be on its way: so many packets, of so many bytes.
+/// How much a stack may have in flight.
 struct InFlight {
+    /// The number of packets.
     packets: u64,
+    /// The size of each, bytes.
     packet: u64,
 }
 
@@ -288,11 +290,12 @@ fn in_flight(part: &MeasuredPart<'_>) -> Option<InFlight> {
     })
 }
 
-/// A sender that paces at this share of the rate that a window allows is limited by it: its probing of the path goes below that rate.
+/// A sender with BBR whose rate is at least this share of what the window allows is limited by the window: BBR probes the path below that
+/// rate.
 const FILLED: f64 = 0.6;
 
-/// More than this times the rate that a window allows is not a rounding error.
+/// If the rate is more than this many times what the window allows, the window was really larger.
 const SLACK: f64 = 1.2;
 
-/// Headers of a packet of ours over UDP, bytes: 28 of IP and UDP, the rest of the protocol.
+/// Headers of a packet of stackline's own protocols over UDP, bytes: 28 of IPv4 and UDP, the rest of the protocol.
 const HEADERS: u64 = 60;

@@ -1,4 +1,5 @@
-//! Clocks that are not exact enough. It explains no time; it names the times not to believe.
+//! Clock trouble: clocks of hosts that are not exact enough. The finding explains no time of the run; it says which times cannot be
+//! trusted.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Evidence, Finding, LEAST};
@@ -13,10 +14,10 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// A crystal is off by less than this, parts of a million.
+/// A working crystal oscillator drifts by less than this, parts per million.
 const CRYSTAL_PPM: f64 = 100.0;
 
-/// The share of what times are corrected for: it explains nothing and is only noted.
+/// The share of findings that are only notes, such as errors for which times have been corrected.
 const NOTE: f64 = 0.0;
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -45,7 +46,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     })
 }
 
-/// What is wrong with a clock, and the share of the times that cannot be believed for it.
+/// Something that is wrong with a clock, and the share of times that cannot be trusted because of it.
 struct ClockTrouble {
     share: f64,
     sentence: String,
@@ -56,8 +57,9 @@ struct ClockTrouble {
 struct HostClock<'c> {
     host: &'c str,
     clock: &'c ClockCorrection,
-    /// From when to when, ns.
+    /// The begin of the first run, ns.
     from_ns: u64,
+    /// The end of the last run, ns.
     to_ns: u64,
 }
 
@@ -72,7 +74,7 @@ impl<'c> HostClock<'c> {
         }
     }
 
-    /// The worst that is wrong with it; `passage_ns` is how long data takes between hosts.
+    /// The worst thing that is wrong with it; `passage_ns` is the one-way delay between hosts, ns.
     fn trouble(&self, passage_ns: Option<f64>) -> Option<ClockTrouble> {
         self.steps().or_else(|| {
             let passage_ns = passage_ns?;
@@ -82,7 +84,7 @@ impl<'c> HostClock<'c> {
         })
     }
 
-    /// Something that holds over all runs.
+    /// Trouble that holds over all runs.
     fn always(&self, share: f64, sentence: String, what: String) -> ClockTrouble {
         ClockTrouble {
             share,
@@ -96,6 +98,7 @@ impl<'c> HostClock<'c> {
         }
     }
 
+    /// The clock was set during the runs.
     fn steps(&self) -> Option<ClockTrouble> {
         let steps = &self.clock.steps;
         let (at, by) = steps.iter().max_by_key(|(_, by)| by.unsigned_abs())?;
@@ -116,6 +119,7 @@ impl<'c> HostClock<'c> {
         })
     }
 
+    /// The offset of the clock is known less exactly than the one-way delay between hosts.
     fn error(&self, passage_ns: f64) -> Option<ClockTrouble> {
         let error_ns = to_f64(self.clock.error_ns.unwrap_or(0));
         if error_ns <= passage_ns {
@@ -130,10 +134,11 @@ impl<'c> HostClock<'c> {
             self.host
         );
         let figures = format!("error {error}, half a round trip {passage}");
-        // It causes nothing: whatever one clock alone shows comes before it.
+        // It costs no time, so it gets the least share: findings from one clock alone come first.
         Some(self.always(LEAST, sentence, figures))
     }
 
+    /// The clock runs faster or slower than a working crystal would.
     fn drift(&self) -> Option<ClockTrouble> {
         let ppm = self.clock.drift_ppm;
         if ppm.abs() <= CRYSTAL_PPM {
@@ -151,6 +156,7 @@ impl<'c> HostClock<'c> {
         Some(self.always(NOTE, sentence, figures))
     }
 
+    /// The clock is further from the reference clock than the one-way delay between hosts.
     fn offset(&self, passage_ns: f64) -> Option<ClockTrouble> {
         let offset_ns = self.clock.offset_ns;
         let error_ns = self.clock.error_ns.unwrap_or(0);
@@ -170,7 +176,7 @@ impl<'c> HostClock<'c> {
     }
 }
 
-/// Half of the least round trip of a call, or of what connections measured, ns.
+/// The one-way delay between hosts, ns: half of the least response time of a call, or else of the round trip that a transport measured.
 fn passage_ns(log: &FindingEventLog<'_>) -> Option<f64> {
     let records = log.input.records.iter();
     let trips = records.filter_map(|record| {
@@ -183,7 +189,7 @@ fn passage_ns(log: &FindingEventLog<'_>) -> Option<f64> {
     trips.reduce(f64::min).map(|trip| trip / 2.0)
 }
 
-/// Units that arrive before they are sent, by more than the clocks' errors.
+/// Trouble seen in events: units that arrive before they were sent, by more than the known error of the clocks.
 fn backwards(log: &FindingEventLog<'_>) -> Option<ClockTrouble> {
     let lines = log.input.lifelines;
     let rank = |keyword: &str| match keyword {

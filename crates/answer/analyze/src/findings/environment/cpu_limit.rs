@@ -1,4 +1,4 @@
-//! A processor at its limit.
+//! CPU limit: a core, all cores of a machine, or a CPU quota is at its limit.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -14,12 +14,12 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session), Find::Measurement(find)],
 };
 
-/// Of units that events follow, where nothing was measured: a processor that works nearly all the time, unless a stretch of units' way
-/// there says so already.
+/// Finding of a session (a run without measurements, whose units are followed through events): a processor is busy nearly all the time.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     at_limit(log).or_else(|| left_over::cpu_limit(&KIND, log))
 }
 
+/// The busiest processor of a session, unless a stretch of the units' path on the same host is a limit already.
 fn at_limit(log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let processor = session.at_limit()?;

@@ -4,6 +4,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST};
 use crate::findings::kind::{Find, FindingKind};
 use crate::statistics::to_f64;
+use stackline_core::trace_index::HostTrace;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "lost_events",
@@ -11,56 +12,39 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// How many events were lost and kept.
+/// How many events were lost, and how many were kept.
 pub(crate) struct LostEventCount {
     count: u64,
     kept: u64,
     rows: Vec<u32>,
-    /// They are packets and records of which a trace makes its events.
+    /// Whether the counts are packets and records of a trace, not events.
     is_of_trace: bool,
 }
 
 impl LostEventCount {
     pub(crate) fn of(log: &FindingEventLog<'_>) -> Self {
         let hosts = &log.input.index.hosts;
-        let rows: Vec<u32> = ["EVENTS_LOST", "NET_EVENTS_LOST"]
-            .iter()
-            .flat_map(|keyword| log.rows(keyword))
-            .copied()
-            .collect();
-        let number = |field| {
-            rows.iter()
-                .filter_map(move |row| log.input.events.number(*row as usize, field))
-                .map(i64::unsigned_abs)
+        let rows = log.rows("EVENTS_LOST").to_vec();
+        let numbers = |field: &str| -> Vec<u64> {
+            let of = |row: &u32| log.number(*row, field).map(i64::unsigned_abs);
+            rows.iter().filter_map(of).collect()
         };
-        let noted = number(0).fold(0, u64::saturating_add);
-        let seen = log
-            .rows("EVENTS_LOST")
-            .iter()
-            .filter_map(|row| log.number(*row, "seen"))
-            .max();
-        let known: u64 = hosts
-            .values()
-            .map(|host| host.lost)
-            .fold(0, u64::saturating_add);
-        // Not all that were kept need be at hand.
-        let recorded: u64 = hosts
-            .values()
-            .map(|host| host.recorded)
-            .fold(0, u64::saturating_add);
-        let kept = seen.map_or(
-            recorded.max(log.input.events.len() as u64),
-            i64::unsigned_abs,
-        );
+        // Each event has what was lost since the one before, and what a trace has seen since its beginning.
+        let lost_by_events = numbers("count").into_iter().fold(0, u64::saturating_add);
+        let seen_by_trace = numbers("seen").into_iter().max();
+        let sum = |of: fn(&HostTrace) -> u64| hosts.values().map(of).fold(0, u64::saturating_add);
+        let lost_by_index = sum(|host| host.lost);
+        // The table may hold only an excerpt of what was recorded.
+        let recorded = sum(|host| host.recorded).max(log.input.events.len() as u64);
         Self {
-            count: noted.max(known),
-            kept,
+            count: lost_by_events.max(lost_by_index),
+            kept: seen_by_trace.unwrap_or(recorded),
             rows,
-            is_of_trace: seen.is_some(),
+            is_of_trace: seen_by_trace.is_some(),
         }
     }
 
-    /// Of all.
+    /// The share of all events that was lost.
     pub(crate) fn share(&self) -> f64 {
         to_f64(self.count) / to_f64(self.count.saturating_add(self.kept).max(1))
     }

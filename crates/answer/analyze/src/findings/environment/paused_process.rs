@@ -1,4 +1,4 @@
-//! A process that could not run: stopped, swapped out, starved.
+//! Paused process: a measured process could not run, as it was stopped, swapped out or starved.
 
 use crate::findings::environment::processors::{NO_CORE, waited_ns};
 use crate::findings::event_log::FindingEventLog;
@@ -50,7 +50,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
         ),
         &rows,
     );
-    // The events stand at the ends of the intervals.
+    // An event is emitted at the end of its interval.
     let ns = log.number(first, "interval_ns").unwrap_or(0).unsigned_abs();
     evidence.from_ns = evidence.from_ns.saturating_sub(ns);
     let finding = KIND
@@ -78,7 +78,8 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     )))
 }
 
-/// Whether the host's own operations leave room for it: a process that could not run did nothing meanwhile.
+/// Whether the host's operations leave room for a pause of that length: a process that could not run did nothing meanwhile. At least half
+/// of the pause must fit into a gap between events.
 fn stood_still(log: &FindingEventLog<'_>, row: u32) -> bool {
     let span = |field| log.number(row, field).map(i64::unsigned_abs);
     let (Some(interval), Some(waited)) = (
@@ -111,7 +112,7 @@ fn stood_still(log: &FindingEventLog<'_>, row: u32) -> bool {
         >= waited / 2
 }
 
-/// Events of an endpoint that has done something.
+/// Events that show that an endpoint was running: it completed an operation.
 const DONE: [&str; 8] = [
     "APP_SENT",
     "APP_RECEIVED",

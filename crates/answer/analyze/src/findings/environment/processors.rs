@@ -1,5 +1,5 @@
-//! Processors at their limit: by the time they took (live, emulated), by what copying costs (simulated), or held back by
-//! their control group.
+//! Processors at their limit: by their CPU time (live, emulated), by the cost of copying packets (simulated), or because a control group
+//! throttles them.
 
 use crate::findings::change::PlanChange;
 use crate::findings::event_log::FindingEventLog;
@@ -13,22 +13,23 @@ use stackline_core::procedure::PairSide;
 use stackline_core::run_record::RunRecord;
 use stackline_core::units;
 
-/// From this share of the time on, a processor is at its limit; the rest goes when a transfer begins and ends.
+/// A processor that is busy for at least this share of the time is at its limit; the rest is lost when a transfer begins and ends.
 pub(crate) const FULL: f64 = 0.85;
-/// Of response times, from this share on that copying takes.
+/// The least share of response times that copying packets must take to be a limit of calls.
 const MOST_OF_A_CALL: f64 = 0.15;
 
-/// Ends that compute for so much of one core, together, may be held up by a machine whose cores are busy.
+/// Ends that use at least this many cores together may be held up by a machine whose cores are all busy.
 const COMPUTING: f64 = 0.2;
 
-/// The reason of an event when the process was ready and another had its core: that is the processor's limit.
+/// The reason in a `PROCESS_PAUSED` event when the process was ready to run and others had its core: then the processor is the limit.
 pub(crate) const NO_CORE: &str = "waited for a core";
 
 /// A processor that is at its limit.
 #[derive(Clone, Debug)]
 pub(crate) struct SaturatedProcessor {
-    /// The share of the time that it explains.
+    /// The share of the time that it explains, 0 to 1.
     pub(crate) share: f64,
+    /// The host (or IMP) whose processor it is.
     pub(crate) host: String,
     pub(crate) sentence: String,
     pub(crate) evidence: Evidence,
@@ -64,9 +65,10 @@ pub(crate) fn at_their_limit(measurement: &FindingMeasurement<'_>) -> Vec<Satura
     found
 }
 
-/// What the interface of a host spent on copying packets.
+/// The time that the interface of a host spent on copying packets.
 struct PacketCopies {
     packets: u64,
+    /// The time, s, including the time on the wire if the processor waits for that.
     busy_s: f64,
 }
 
@@ -93,13 +95,13 @@ impl PacketCopies {
         copies
     }
 
-    /// The time that they are a share of, s, and the share from which on they limit.
+    /// The time to which copying is compared, s, and the least share of it that counts as a limit.
     fn basis(&self, measurement: &FindingMeasurement<'_>) -> (f64, f64) {
         let span_s = measurement.span_s;
         if !measurement.has_calls_or_connects() {
             return (span_s - measurement.opening_s().min(span_s / 2.0), FULL);
         }
-        // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
+        // If the processor is busy all the time, all calls wait for it at once; else each call waits for its own copies.
         let all_wait = self.busy_s >= FULL * span_s;
         let calls_s = calls_s(measurement);
         let basis_s = if all_wait {
@@ -111,7 +113,7 @@ impl PacketCopies {
     }
 }
 
-/// A simulated host: its interface has the cost of copying a packet.
+/// A simulated host whose interface has a cost of copying packets.
 fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<SaturatedProcessor> {
     let interface = &host.interface;
     if interface_packet_s(interface, 1) <= 0.0 {
@@ -121,7 +123,7 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
     let PacketCopies { packets, busy_s } = copies;
     let (basis_s, least) = copies.basis(measurement);
     let share = (busy_s / basis_s).min(1.0);
-    // Of a link and a processor in a row, the one that is busier limits.
+    // Of a link and a processor one after the other, the busier one is the limit.
     let faster = measurement
         .fullest()
         .is_some_and(|port| measurement.busy(port) >= share);
@@ -162,7 +164,7 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
     })
 }
 
-/// What copies packets of a host faster.
+/// The advice for a host that spends its time copying packets.
 fn faster_copies(host: &NetworkHost) -> Advice {
     let larger = "fewer and larger packets (`mtu 9180` on its links)";
     if host.interface.interface_copies {
@@ -180,7 +182,7 @@ fn faster_copies(host: &NetworkHost) -> Advice {
     }
 }
 
-/// A simulated host whose programs take its processor's time, as it was seen now and then.
+/// A simulated host whose programs take its processor's time, according to its `CPU_USE` events.
 fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<SaturatedProcessor> {
     let (busy, rows) = cores(measurement, &host.name).filter(|_| !host.work.is_nothing())?;
     let least = if measurement.has_calls_or_connects() {
@@ -220,12 +222,12 @@ fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
     })
 }
 
-/// Whether the processor waits while what it has copied is on the wire.
+/// Whether the processor waits while a packet that it has copied is transmitted.
 const fn holds_the_wire(interface: &NetworkInterface) -> bool {
     interface.busy_waiting || interface.single_buffered
 }
 
-/// Seconds of all calls and connects.
+/// The time of all parts with calls or turns, s; of all runs if there are none.
 fn calls_s(measurement: &FindingMeasurement<'_>) -> f64 {
     let calling = |part: &&MeasuredPart<'_>| part.exchanges() > 0;
     let calls: f64 = measurement
@@ -241,7 +243,7 @@ fn calls_s(measurement: &FindingMeasurement<'_>) -> f64 {
     }
 }
 
-/// The threads of a part's two sides: what they computed of the time that was measured.
+/// The threads of one side of a part that use their cores nearly all the time.
 fn threads(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -291,7 +293,7 @@ fn threads(
     })
 }
 
-/// A core that both sides of a part are pinned to: what they compute together.
+/// A core that both sides of a part are pinned to and use nearly all the time together.
 fn shared_core(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -317,7 +319,7 @@ fn shared_core(
     })
 }
 
-/// Time that a control group was held back, or that a side's thread was ready and another ran.
+/// A control group that was throttled by its CPU quota.
 fn held_back(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -361,7 +363,7 @@ fn held_back(
     })
 }
 
-/// A process that was ready while others had its core.
+/// A process that was ready to run while others had its core.
 fn crowded(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -395,7 +397,7 @@ fn crowded(
     })
 }
 
-/// Both ends on one machine whose cores are all busy, whoever has them.
+/// Both ends run on one machine whose cores are all busy, with whatever processes.
 fn all_cores(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -411,7 +413,7 @@ fn all_cores(
     } else {
         "the two ends together".to_owned()
     };
-    // Ends that hardly compute wait for something else, whoever has the cores.
+    // Ends that hardly compute wait for something else than cores.
     (busy >= FULL && ends >= COMPUTING).then(|| SaturatedProcessor {
         share: busy * part.weight,
         host: host.to_owned(),
@@ -426,7 +428,7 @@ fn all_cores(
     })
 }
 
-/// The share of the time that all cores of a host were busy while it was measured, and the events that show it.
+/// The mean share of the time in which the cores of a host were busy during the counted runs, and the rows of the events that show it.
 fn cores(measurement: &FindingMeasurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
     let log = measurement.log;
     let figure = |row: u32, field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
@@ -446,13 +448,13 @@ fn cores(measurement: &FindingMeasurement<'_>, host: &str) -> Option<(f64, Vec<u
     })
 }
 
-/// The side with the greatest of a figure; of two alike the responder.
+/// The side with the greater figure; with equal figures the responder.
 fn greatest(of: impl Fn(PairSide) -> f64) -> Option<(PairSide, f64)> {
     let sides = [PairSide::Initiator, PairSide::Responder].map(|side| (side, of(side)));
     sides.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// How long a process could not run, of the interval that an event stands for, ns.
+/// How long a process could not run according to a `PROCESS_PAUSED` event, ns: its field `waited_ns`, or else the whole interval.
 pub(crate) fn waited_ns(log: &FindingEventLog<'_>, row: u32) -> Option<i64> {
     log.number(row, "waited_ns")
         .or(log.number(row, "interval_ns"))

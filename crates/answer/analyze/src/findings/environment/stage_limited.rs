@@ -1,4 +1,5 @@
-//! A part of the way inside hosts that is busy while units wait for it: disks, processors, a service.
+//! Stage-limited: in a session (a run without measurements, whose units are followed through events), a stage of the units' path inside a
+//! host, such as a disk, a processor or a service, is busy while units wait for it.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
@@ -15,11 +16,11 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// A share of the hosts' limits above which one of them is named.
+/// One host is named alone if it has at least this share of the limit of all hosts.
 const MOSTLY: f64 = 0.6;
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
-    // Before what is between hosts they are held too.
+    // If units wait between two hosts, they are also held up before that: not a stage's fault.
     let session = log
         .session()
         .filter(|session| Between::of(log, session).is_none())?;
@@ -66,7 +67,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     )
 }
 
-/// A server that is never without units, though none of its stretches limits it by itself.
+/// The finding about a server that always has units, though no single stretch (path between two events) of it is the limit.
 fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding> {
     let server = session
         .always_busy()
@@ -92,7 +93,7 @@ fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding>
     )))
 }
 
-/// The hosts that a limit is on: all of them, or the one that has most of it.
+/// The hosts that a limit is on, in words: all of them, or the one that has most of it.
 fn hosts(limit: &LimitingStretch) -> String {
     let all: f64 = limit.hosts.iter().map(|(_, share)| share).sum();
     let some: Vec<&str> = match limit.hosts.first() {

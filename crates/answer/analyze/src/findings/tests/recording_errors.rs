@@ -116,6 +116,21 @@ fn many_lost_events_are_a_finding() {
 }
 
 #[test]
+fn what_a_trace_lost_is_a_share_of_all_that_it_saw_until_its_end() {
+    let lost = |seen_at_end: Option<u64>| {
+        writer(0, 10).with(|given| {
+            given.event(1000, "s", "EVENTS_LOST", "1000; 10000");
+            if let Some(seen) = seen_at_end {
+                given.event(9000, "s", "EVENTS_LOST", &format!("0; {seen}"));
+            }
+        })
+    };
+    assert_eq!(lost(None).kinds(), ["lost_events"]);
+    assert_eq!(lost(Some(12_000)).kinds(), ["lost_events"]);
+    assert_eq!(lost(Some(600_000)).kinds(), NOTHING);
+}
+
+#[test]
 fn huge_figures_do_not_panic() {
     let most = i64::MAX;
     let hostile = writer(5, 1).with(|given| {

@@ -1,5 +1,5 @@
-//! How a larger buffer is requested, in words: by the option of the part's own stack, and where a kernel keeps the buffer by
-//! its setting too, or bounds what may be asked for. It never decides how large one has to be.
+//! How to request a larger socket buffer, in words: by the option of the part's stack, and for a kernel's buffer also by a sysctl, which
+//! may limit what a program can request. How large the buffer has to be is decided elsewhere.
 
 use crate::cut_buffers::{BUFFER_LIMITS, find_cut_buffers};
 use crate::findings::change::PlanChange;
@@ -8,10 +8,10 @@ use stackline_core::catalogue::{ClosedForm, FlowControl};
 use stackline_core::plan::World;
 use stackline_core::stack::OptionValue;
 
-/// What a kernel lets a program ask for where nobody raised it.
+/// The default limit of what a program may request from a Linux kernel, bytes (`net.core.rmem_max`, `wmem_max`).
 const USUAL_LIMIT: u64 = 212_992;
 
-/// Which buffer.
+/// Which of a socket's two buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketBufferSide {
     Send,
@@ -19,7 +19,7 @@ pub(crate) enum SocketBufferSide {
 }
 
 impl SocketBufferSide {
-    /// What requests it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
+    /// The option that requests a buffer of `bytes`: `tcp(send_buffer = 65536)`, with `...` if the size is not known.
     pub(crate) fn option(self, part: &MeasuredPart<'_>, bytes: Option<u64>) -> String {
         let (stack, name) = (part.plan.stack.name.as_str(), self.name(part));
         let sysctl = if self == Self::Send {
@@ -37,7 +37,7 @@ impl SocketBufferSide {
         }
     }
 
-    /// What has to be raised before a kernel gives so many bytes.
+    /// In words, the sysctl that has to be raised before a kernel grants that many bytes; empty if none has to.
     fn limit(self, part: &MeasuredPart<'_>, asked: Option<u64>) -> String {
         let facts = &part.plan.stack.facts;
         let is_kernels =
@@ -70,6 +70,7 @@ impl SocketBufferSide {
         }
     }
 
+    /// The name of the stack's option for this buffer.
     fn name(self, part: &MeasuredPart<'_>) -> &'static str {
         match self {
             Self::Send => "send_buffer",
@@ -78,7 +79,7 @@ impl SocketBufferSide {
         }
     }
 
-    /// A buffer of so many bytes, as a change of the plan.
+    /// The change of the plan that requests a buffer of `bytes`.
     pub(crate) fn change(self, part: &MeasuredPart<'_>, bytes: u64) -> PlanChange {
         PlanChange::Option(part.index, self.name(part), OptionValue::Number(bytes))
     }

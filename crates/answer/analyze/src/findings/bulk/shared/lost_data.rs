@@ -1,6 +1,6 @@
-//! Data that a link or its queue lost for good: without retransmission it costs no time, and yet it is missing. Units that
-//! were lost elsewhere, at a receiver's socket for instance, are not attributed to a link. Where other parts retransmit what
-//! the network drops of theirs, drops cannot be attributed, and there is no finding.
+//! Data that a link or its queue lost permanently: without retransmission it costs no time, but it is missing. Units lost elsewhere, such
+//! as at a receiver's socket, are not attributed to a link. If some parts retransmit, drops cannot be attributed to missing units, so
+//! nothing is reported.
 
 use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
@@ -11,10 +11,10 @@ use crate::findings::measured::path::PathPort;
 use crate::statistics::to_f64;
 use stackline_core::run_record::RunRecord;
 
-/// What real-time traffic may lose at most (ITU-T Y.1541, classes 0 to 4).
+/// The greatest share of packets that real-time traffic may lose (ITU-T Y.1541, classes 0 to 4).
 pub(crate) const MOST: f64 = 1e-3;
 
-/// What never arrived of a run's part; nothing where it is not counted.
+/// The units or calls of a record that never arrived; `None` if they are not counted.
 fn lost_in(record: &RunRecord) -> Option<u64> {
     record
         .initiator
@@ -24,7 +24,7 @@ fn lost_in(record: &RunRecord) -> Option<u64> {
         .reduce(u64::saturating_add)
 }
 
-/// Units, or calls, of a part that never arrived.
+/// The number of units or calls of a part that never arrived, over all runs.
 pub(crate) fn lost_of(part: &MeasuredPart<'_>) -> u64 {
     part.records
         .iter()
@@ -32,7 +32,7 @@ pub(crate) fn lost_of(part: &MeasuredPart<'_>) -> u64 {
         .sum()
 }
 
-/// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.
+/// The number of units or calls that never arrived, and of all that were sent; `None` if some part does not count them.
 pub(crate) fn count_missing(measurement: &FindingMeasurement<'_>) -> Option<(u64, u64)> {
     let mut sum = (0_u64, 0_u64);
     for record in measurement.parts.iter().flat_map(|part| &part.records) {
@@ -51,7 +51,8 @@ pub(crate) fn count_missing(measurement: &FindingMeasurement<'_>) -> Option<(u64
     Some(sum)
 }
 
-/// What was lost for good where `drops` counts it: the port that lost most, with a finding of that kind about it.
+/// The port that dropped most by the count `drops`, with a finding of `kind` about the data lost permanently; `None` if at most the share
+/// [`MOST`] was lost. `whose` begins the sentence (such as `the link`), `on_the_link` selects the drops shown as evidence.
 pub(crate) fn find_most_lossy_port<'c>(
     context: &'c FindingContext<'_>,
     kind: &FindingKind,
@@ -74,7 +75,7 @@ pub(crate) fn find_most_lossy_port<'c>(
             .map(|p| p.link_drops() + p.queue_drops() + p.outage_drops)
             .sum(),
     );
-    // Responses and fragments are dropped too: each place has its part of what was lost.
+    // Responses and fragments are dropped too, so drops are not units: the lost units are divided in proportion to drops.
     let here = (to_f64(these) * (to_f64(lost) / to_f64(all.max(1))).min(1.0)).round();
     let share = here / to_f64(sent.max(1));
     if share <= MOST {
@@ -105,6 +106,6 @@ pub(crate) fn find_most_lossy_port<'c>(
     ))
 }
 
-/// What to try wherever data is lost for good.
+/// Advice wherever data is lost permanently.
 pub(crate) const ANOTHER_STACK: &str =
     "a stack that retransmits lost data (`tcp`, `blast`), or data that can be reconstructed (FEC)";

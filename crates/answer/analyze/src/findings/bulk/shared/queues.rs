@@ -1,5 +1,5 @@
-//! Queues that drop: which one is the worst, whether it is too small for its streams, whether they lose together, and what
-//! to try.
+//! Queues that drop packets: which one is the worst, whether it is too small for its streams, whether these lose packets together, and the
+//! advice against it.
 
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Evidence, Finding, LEAST};
@@ -12,12 +12,12 @@ use stackline_core::units;
 use statrs::distribution::{DiscreteCDF, Poisson};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Chance below which losses at the same moments are no accident.
+/// Significance level: coincident losses whose probability by chance is at most this are no accident.
 const SIGNIFICANT: f64 = 0.01;
-/// Most of the moments have to be common ones.
+/// The least share of loss events in which several streams must lose packets.
 const MOST: f64 = 0.5;
 
-/// The queue with most drops, and the time that all queues' drops cost.
+/// The queue with most loss events, and the share of the time that the drops of all queues cost; `None` if that is less than [`LEAST`].
 pub(crate) fn find_worst_queue<'v>(
     context: &'v FindingContext<'_>,
 ) -> Option<(&'v LossLocation, f64)> {
@@ -34,11 +34,19 @@ pub(crate) fn find_worst_queue<'v>(
     (share >= LEAST).then_some((worst, share))
 }
 
-/// What a queue holds and what its streams need, bytes; `None` when it is enough.
+/// How many queues drop packets at a cost.
+pub(crate) fn count_dropping(context: &FindingContext<'_>) -> usize {
+    let places = context.losses.places.iter();
+    places
+        .filter(|place| !place.on_the_link && place.part > 0.0)
+        .count()
+}
+
+/// The capacity of a queue and what its streams need, bytes; `None` if it has enough, or only one stream.
 pub(crate) fn too_small(context: &FindingContext<'_>, place: &LossLocation) -> Option<(u64, u64)> {
     let port = &context.measurement.ports[place.port];
     let holds = port.hop.queue_bytes?;
-    // The largest packet that the streams send, not the largest that fits.
+    // The size of the packets that the streams really send, which may be less than the link's MTU.
     let paths = context
         .measurement
         .parts
@@ -52,18 +60,21 @@ pub(crate) fn too_small(context: &FindingContext<'_>, place: &LossLocation) -> O
     (port.streams > 1 && holds < to_f64(needs)).then_some((holds as u64, needs))
 }
 
-/// That streams lose together.
+/// The result of [`detect_synchronised_loss`]: streams lose packets at the same moments.
 #[derive(Clone, Debug)]
 pub(crate) struct Synchronised {
     /// Share of the moments of loss at which at least two streams lost.
     pub(crate) share: f64,
+    /// The number of streams that lost packets.
     pub(crate) streams: usize,
+    /// The number of moments of loss (time steps of one round trip).
     pub(crate) moments: u64,
+    /// The drops, with the figures of the test.
     pub(crate) evidence: Evidence,
 }
 
-/// Whether the streams at a queue lose together: in time steps of a round trip, whether more of them lose in the same step
-/// than if each lost by itself.
+/// Tests whether the streams at a queue lose packets together: in time steps of one round trip, more of them lose in the same step than if
+/// they lost independently (Poisson test at [`SIGNIFICANT`]).
 pub(crate) fn detect_synchronised_loss(
     context: &FindingContext<'_>,
     place: &LossLocation,
@@ -108,7 +119,7 @@ pub(crate) fn detect_synchronised_loss(
     })
 }
 
-/// How often a stream lost in a step in which another had, and how often that would be by chance, times the steps.
+/// How often a stream lost in a step in which another one did too, and the expected number by chance times the number of all steps.
 fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64) {
     let mut losing: BTreeMap<i64, u64> = BTreeMap::new();
     let mut observed = 0;
@@ -123,17 +134,17 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
     (observed, (all * all - squares) / 2.0)
 }
 
-/// What a queue is lengthened by that a round trip fits into.
+/// The factor by which to lengthen a queue that already holds the bandwidth-delay product.
 const MUCH_MORE: f64 = 4.0;
 
-/// What can be done about a queue.
+/// Adds the advice against drops of a queue: a longer queue, one that drops only when full, or paced senders.
 pub(crate) fn add_queue_advice(
     context: &FindingContext<'_>,
     finding: Finding,
     place: &LossLocation,
 ) -> Finding {
     let port = &context.measurement.ports[place.port];
-    // What the mean rate would need, or be paced at, is wrong most of the time.
+    // With a varying rate, a size or a pace computed from the mean rate is wrong most of the time.
     if port.varies {
         return finding.attempt(format!(
             "a longer queue before {}, whose rate varies",
@@ -146,7 +157,7 @@ pub(crate) fn add_queue_advice(
         .iter()
         .filter_map(MeasuredPart::bandwidth_delay_bytes)
         .fold(0.0, f64::max);
-    // One that holds a round trip already loses what many send at once.
+    // A queue that already holds the bandwidth-delay product drops because many streams send at the same time.
     let (needed, why) = match port.hop.queue_bytes {
         Some(holds) if holds >= needed => (MUCH_MORE * holds, "four times its present capacity"),
         _ => (needed, "the bandwidth-delay product of the path"),
@@ -186,7 +197,7 @@ pub(crate) fn add_queue_advice(
     finding.attempt_by(advice, PlanChange::Pace(senders(context), each))
 }
 
-/// The hosts that send bulk data, or the longer messages of calls.
+/// The hosts that send bulk data, or for calls the longer messages.
 pub(crate) fn senders(context: &FindingContext<'_>) -> Vec<String> {
     let mean = |size: &Size| match size {
         Size::Bytes(bytes) => to_f64(*bytes),
